@@ -17,8 +17,8 @@ OPTIONAL = runslice/parquet,runslice/png
 BUILT = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(BUILT)/release
 
-.PHONY: help setup release web web-check site dist install demo test test-long test-vm fuzz kernels \
-	bench lint check wheel test-python soak
+.PHONY: help setup release web web-check site dist install demo test test-long test-vm fuzz \
+	kernels bench lint check wheel test-python soak
 
 help: ## lists the targets
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20

@@ -129,7 +129,7 @@ fn a_difference_is_found_and_fails_a_build_that_asks_for_it() {
     folder.said(&format!("{sim} --format json -o a.json"), 0);
     let text = folder.said("compare a.json --metric all.*_ns_p99", 0);
     assert!(
-        text.contains("mlfq against fifo: faster in all.wakeup_ns_p99"),
+        text.contains("mlfq against fifo: better at wakeup p99"),
         "{text}"
     );
     assert_eq!(text, folder.said("compare a.json --metric all.*_ns_p99", 0));
@@ -316,7 +316,7 @@ fn hyperfine_is_read_and_files_of_different_kinds_are_not_mixed() {
     folder.write("after.json", &times(1.1));
     let text = folder.said("compare before.json after.json --fail-if slower=5", 5);
     assert!(
-        text.contains("x (after) against x (before): slower in time_ns"),
+        text.contains("x (after) against x (before): worse at time of the command"),
         "{text}"
     );
     folder.said(

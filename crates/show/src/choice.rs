@@ -5,12 +5,13 @@ mod sentences;
 mod words;
 
 use ask::choose::Chosen;
+use maud::html;
 use stats::compare::MetricRow;
 
 use crate::Origin;
 use crate::comparison::{self, Compared};
 use crate::export::ExportTable;
-use crate::page::{Fold, Page, table as page_table};
+use crate::page::{Fold, Page, headline, table as page_table};
 
 pub use json::write as json;
 pub use sentences::{SaidPart, said};
@@ -63,13 +64,37 @@ pub fn page(chosen: &Chosen, origin: &Origin) -> Option<Page> {
         }
     });
     page.folds.splice(..0, tables);
+    let parts = said(chosen);
+    let is_first = |part: &&SaidPart| FIRST.contains(&part.name);
+    let verdict = parts
+        .iter()
+        .filter(is_first)
+        .flat_map(|part| &part.sentences);
+    let mut verdict: Vec<String> = verdict.cloned().collect();
+    if let Some(first) = verdict.first() {
+        verdict.splice(..1, headline(&first.clone()));
+    }
+    let rest = parts.iter().filter(|part| !is_first(part));
+    let rest: Vec<&String> = rest.flat_map(|part| &part.sentences).collect();
+    let fold = Fold {
+        id: "rest".to_owned(),
+        title: "What is not modelled, what would decide, and how to try it".to_owned(),
+        body: html! { ul .t { @for line in rest { li { (line) } } } },
+    };
+    page.folds.insert(0, fold);
     Some(Page {
         title: format!("Which scheduler for {}?", chosen.field.load),
-        verdict: answer(chosen),
-        answers: words::answers(chosen),
+        verdict,
+        tables: vec![page_table(
+            "Candidates at each goal",
+            &words::overview(chosen),
+        )],
         ..page
     })
 }
+
+/// The parts of the answer that stand at the top of the page: what to do, harm, and gain.
+const FIRST: [&str; 4] = ["verdict", "can_break", "gets_worse", "gain"];
 
 /// A row for each candidate and goal.
 #[must_use]

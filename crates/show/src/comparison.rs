@@ -1,6 +1,8 @@
 //! Comparisons of sets of runs, as tables, pages, JSON and rows for programs.
 
+mod headline;
 mod human;
+mod matrix;
 mod page;
 mod words;
 
@@ -16,8 +18,9 @@ use stats::compare::{
 use crate::Origin;
 use crate::export::{ColumnKind, ExportTable};
 
+pub use headline::verdict;
 pub use human::write as text;
-pub use page::{Compared, page, verdict};
+pub use page::{Compared, page};
 pub use words::verdict_words;
 pub(crate) use words::{difference, unit};
 

@@ -59,12 +59,7 @@ pub fn headline(text: &str) -> Vec<String> {
     let end = end.or_else(|| parts().filter(|at| is_short(&text[..*at])).last());
     end.map_or_else(
         || vec![text.to_owned()],
-        |end| {
-            let mut rest = text[end + 2..].chars();
-            let first = rest.next().map(|it| it.to_uppercase().to_string());
-            let rest = first.unwrap_or_default() + rest.as_str();
-            vec![format!("{}.", &text[..end]), rest]
-        },
+        |end| vec![format!("{}.", &text[..end]), text[end + 2..].to_owned()],
     )
 }
 
@@ -322,7 +317,7 @@ mod tests {
         let rest = format!("B.c {}. And so on.", words(12));
         assert_eq!(headline(&two), [format!("A {}.", words(8)), rest]);
         let parts = format!("a 0.1 {}; b {}.", words(8), words(12));
-        let rest = format!("B {}.", words(12));
+        let rest = format!("b {}.", words(12));
         assert_eq!(headline(&parts), [format!("a 0.1 {}.", words(8)), rest]);
         let long = words(30);
         assert_eq!(headline(&long), [long.clone()]);

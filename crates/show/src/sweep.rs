@@ -13,7 +13,7 @@ use ask::sweep::Forecast;
 use ask::words::counted;
 use model::Nanos;
 use serde_json::{Value, json};
-use stats::compare::{Choice, Extent, Role, Set, Settings, compare, measures};
+use stats::compare::{Choice, Extent, Role, Set, Settings, compare, measures, title_of};
 
 use crate::comparison::{self, Compared};
 use crate::export::{ColumnKind, ExportTable, MACHINE, machine_cells};
@@ -28,6 +28,7 @@ pub fn page(file: File, name: &str, origin: &Origin) -> Page {
     let sets = file.sets.clone();
     let settings = Settings::default();
     let places: BTreeSet<&str> = sets.iter().map(|set| set.place.as_str()).collect();
+    let arms: BTreeSet<&str> = sets.iter().map(|set| set.arm.as_str()).collect();
     let spread = runs::table(&sets);
     let mut page = match Family::of(vec![file], None, None) {
         Ok(family) => {
@@ -44,13 +45,15 @@ pub fn page(file: File, name: &str, origin: &Origin) -> Page {
     };
     page.title = format!(
         "Sweep of {name}: {}, {}",
-        counted(sets.len() as u64, "arm"),
+        counted(arms.len() as u64, "scheduler"),
         match places.len() {
             1 => "one load and machine".to_owned(),
             count => format!("{count} loads or machines"),
         },
     );
-    page.fold("spread", "Median, least and most of each figure", &spread);
+    if places.len() == 1 {
+        page.fold("spread", "Median, least and most of each figure", &spread);
+    }
     page
 }
 
@@ -62,7 +65,7 @@ fn alone(sets: &[Set], origin: &Origin) -> Page {
     for goal in goals {
         let one = Shown {
             metric: goal.name.clone(),
-            title: goal.name.clone(),
+            title: title_of(&goal.name),
         };
         if !shown.contains(&one) {
             shown.push(one);

@@ -7,11 +7,12 @@ use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
 use ask::words::{counted, listed};
 use model::Nanos;
-use stats::compare::{Effect, Measure, Scale};
+use stats::compare::{Effect, Measure, RatioAnswer, Scale};
 
 use super::sentences::said;
+use crate::Tone;
 use crate::report::runs::shown_value;
-use crate::table::{Table, wrapped};
+use crate::table::{Cell, Table, wrapped};
 
 /// Columns of a wide terminal.
 const WIDTH: usize = 80;
@@ -120,29 +121,33 @@ pub fn table(field: &Field, ranking: &Ranking, goal: usize) -> Table {
     table
 }
 
-/// Each candidate at each goal, for the page: the title, and what is said.
-pub fn answers(chosen: &Chosen) -> Vec<(String, String)> {
-    const MOST: usize = 16;
+/// Each candidate's value and answer at each goal, for the page.
+pub fn overview(chosen: &Chosen) -> Table {
     let (field, ranking) = (&chosen.field, &chosen.ranking);
-    let mut told = Vec::new();
-    for (goal, of) in field.goals.iter().enumerate() {
-        for &at in ranking.order.iter().take(MOST) {
-            if let Some(said) = ranking.said[at].get(goal)
-                && let Some(row) = ranking.row(field, at, goal)
-                && let (Some(shift), Ok(judged)) = (said.shift, &row.result)
-            {
-                let shift = shift.map(|it| change(&judged.effect, row.measure, it));
-                let [shift, low, high] = shift;
-                let words = said.words();
-                let against = format!("{} against {}", field.name(at), field.name(0));
-                told.push((
-                    of.to_string(),
-                    format!("{against}: {shift} (from {low} to {high}), {words}"),
-                ));
-            }
-        }
+    let mut table = Table::default().names("candidate");
+    for goal in &field.goals {
+        table = table.numbers(goal.to_string());
     }
-    told
+    for &at in &ranking.order {
+        let mut row = vec![Cell::from(field.name(at).to_owned())];
+        for (goal, of) in field.goals.iter().enumerate() {
+            let value = field.value(at, goal);
+            let value = value.filter(|_| ranking.standings[at] != Standing::Failed);
+            let value = value.map_or_else(|| "-".to_owned(), |it| shown_value(of.measure(), it));
+            let (word, tone) = match (ranking.standings[at], ranking.said[at].get(goal)) {
+                (Standing::Baseline, _) => ("baseline", Tone::Plain),
+                (Standing::Failed, _) | (_, None) => ("failed", Tone::Bad),
+                (_, Some(said)) => match said.answer {
+                    RatioAnswer::Better => (said.words(), Tone::Good),
+                    RatioAnswer::Worse => (said.words(), Tone::Bad),
+                    _ => (said.words(), Tone::Plain),
+                },
+            };
+            row.push(Cell::from(format!("{value}, {word}")).toned(tone));
+        }
+        table.row(row);
+    }
+    table
 }
 
 /// Names that were too long for the tables.

@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use ask::words::counted;
 use model::Advice as _;
-use stats::compare::{Effect, Extent, Measure, MetricRow, Scale, Settings, TRIM_PERCENT, Verdict};
+use stats::compare::{Effect, Extent, MetricRow, Scale, Settings, TRIM_PERCENT, Verdict};
 
 use super::Compared;
-use crate::report::runs::shown_value;
-use crate::table::{Table, write_paragraph};
+use super::words::{difference, distinct, end, ratio, tone, value, verdict_words};
+use crate::table::{Cell, Table, write_paragraph};
 
 /// Outliers of one set that are told.
 const OUTLIERS_TOLD: usize = 4;
@@ -76,7 +76,7 @@ fn refused(rows: &[MetricRow]) -> Vec<String> {
         let refusal = row.result.as_ref().err()?;
         Some(format!(
             "{}, {}: not compared: {}",
-            row.metric,
+            row.named.title,
             row.arm,
             refusal.in_full()
         ))
@@ -84,32 +84,27 @@ fn refused(rows: &[MetricRow]) -> Vec<String> {
     refused.collect()
 }
 
-/// Each once, in the order in which they first come.
-pub fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for it in all {
-        if !found.contains(&it) {
-            found.push(it);
-        }
-    }
-    found
-}
-
 /// The columns behind the metric: the heading that neighbours share, the title, and whether its
 /// cells are names.
-const COLUMNS: [(&str, &str, bool); 9] = [
+const COLUMNS: [(&str, &str, bool); 10] = [
     ("", "scheduler", true),
     ("", "runs", false),
     ("", "median", false),
     ("", "min", false),
     ("", "max", false),
-    ("", "change", false),
+    ("", "difference", false),
+    ("", "ratio", false),
     ("interval", "from", false),
     ("interval", "to", false),
     ("", "verdict", true),
 ];
 /// Which of them are shown where there is no room for all; the widest that fits is taken.
-const NARROW: [&[usize]; 3] = [&[0, 1, 2, 5, 6, 7, 8], &[0, 2, 5, 6, 7, 8], &[0, 2, 5, 8]];
+const NARROW: [&[usize]; 4] = [
+    &[0, 1, 2, 5, 6, 7, 8, 9],
+    &[0, 2, 5, 6, 7, 8, 9],
+    &[0, 2, 5, 6, 9],
+    &[0, 2, 5, 9],
+];
 
 fn columns(table: Table, shown: &[usize]) -> Table {
     shown.iter().fold(table, |table, at| match COLUMNS[*at] {
@@ -127,8 +122,18 @@ pub fn table(rows: &[&MetricRow]) -> Table {
 fn whole(lines: &[Line]) -> Table {
     let all: Vec<usize> = (0..COLUMNS.len()).collect();
     let mut table = columns(Table::default().names("metric"), &all);
-    for (metric, cells) in lines {
-        table.row([metric].into_iter().chain(cells).cloned());
+    for (metric, cells, verdict) in lines {
+        let tone = tone(*verdict);
+        let toned = |(at, text): (usize, &String)| {
+            let cell = Cell::from(text.clone());
+            if matches!(at, 5 | 9) {
+                cell.toned(tone)
+            } else {
+                cell
+            }
+        };
+        let front = [Cell::from(metric.clone())];
+        table.row(front.into_iter().chain(cells.iter().enumerate().map(toned)));
     }
     table
 }
@@ -157,7 +162,7 @@ fn fitted(rows: &[&MetricRow], width: Option<usize>) -> (String, bool) {
 /// A table of these columns in which each metric stands on a line above its schedulers.
 fn below_metrics(lines: &[Line], shown: &[usize]) -> String {
     let mut table = columns(Table::default(), shown);
-    for (_, cells) in lines {
+    for (_, cells, _) in lines {
         table.row(shown.iter().map(|at| match at {
             0 => format!("  {}", cells[0]),
             at => cells[*at].clone(),
@@ -166,7 +171,7 @@ fn below_metrics(lines: &[Line], shown: &[usize]) -> String {
     let table = table.to_string();
     // Above the rows stand the headings.
     let above = table.lines().count() - lines.len();
-    let metrics = lines.iter().map(|(metric, _)| metric.as_str());
+    let metrics = lines.iter().map(|(metric, ..)| metric.as_str());
     let metrics = (0..above).map(|_| "").chain(metrics);
     let mut text = String::new();
     for (metric, line) in metrics.zip(table.lines()) {
@@ -178,8 +183,8 @@ fn below_metrics(lines: &[Line], shown: &[usize]) -> String {
     text
 }
 
-/// The cells of a row, with its metric where that is another one than before.
-type Line = (String, Vec<String>);
+/// The cells of a row, with its metric where that is another one than before, and its verdict.
+type Line = (String, Vec<String>, Option<Verdict>);
 
 fn lines(rows: &[&MetricRow]) -> Vec<Line> {
     let mut lines = Vec::new();
@@ -190,31 +195,38 @@ fn lines(rows: &[&MetricRow]) -> Vec<Line> {
         if last != Some(this) {
             let first = match last {
                 Some((metric, _)) if metric == row.metric => String::new(),
-                _ => row.metric.clone(),
+                _ => row.named.title.clone(),
             };
-            let side = side(&row.base, row.base_extent, row.measure);
-            let nothing = [(); 3].map(|()| String::new());
+            let side = side(row, &row.base, row.base_extent);
+            let nothing = [(); 4].map(|()| String::new());
             let word = ["baseline".to_owned()];
-            lines.push((first, side.into_iter().chain(nothing).chain(word).collect()));
+            let cells = side.into_iter().chain(nothing).chain(word);
+            lines.push((first, cells.collect(), None));
             last = Some(this);
         }
         let effect = &judged.effect;
-        let shifts = |shifts: [f64; 3]| shifts.map(|it| change(effect, row.measure, it));
-        let side = side(&row.arm, row.arm_extent, row.measure);
-        let word = judged
-            .verdict
-            .map_or_else(String::new, |it| it.words().to_owned());
-        let changes = shifts([effect.shift, effect.low, effect.high]);
+        let changed = |[shift, low, high]: [f64; 3]| {
+            let [low, high] = [low, high].map(|it| end(row, effect, it));
+            [
+                difference(row, effect, shift),
+                ratio(effect, shift),
+                low,
+                high,
+            ]
+        };
+        let side = side(row, &row.arm, row.arm_extent);
+        let word = judged.verdict.map_or("", verdict_words).to_owned();
+        let changes = changed([effect.shift, effect.low, effect.high]);
         let cells = side.into_iter().chain(changes).chain([word]);
-        lines.push((String::new(), cells.collect()));
+        lines.push((String::new(), cells.collect(), judged.verdict));
         if row.is_goal {
-            let name = [format!("  without {TRIM_PERCENT} % at each end")];
+            let name = [format!("  middle {} %", 100 - 2 * TRIM_PERCENT)];
             let nothing = [(); 4].map(|()| String::new());
             let it = effect.trimmed;
-            let changes = shifts([it.shift, it.low, it.high]);
+            let changes = changed([it.shift, it.low, it.high]);
             let out = [far(row, judged.p_outliers)];
             let cells = name.into_iter().chain(nothing).chain(changes).chain(out);
-            lines.push((String::new(), cells.collect()));
+            lines.push((String::new(), cells.collect(), None));
         }
     }
     lines
@@ -229,34 +241,17 @@ fn far(row: &MetricRow, p: f64) -> String {
     }
 }
 
-fn side(name: &str, extent: Option<Extent>, measure: Measure) -> [String; 5] {
+fn side(row: &MetricRow, name: &str, extent: Option<Extent>) -> [String; 5] {
     let Some(extent) = extent else {
         return [name, "0", "-", "-", "-"].map(str::to_owned);
     };
-    let shown = |value| shown_value(measure, value);
     [
         name.to_owned(),
         extent.runs.to_string(),
-        shown(extent.median),
-        shown(extent.min),
-        shown(extent.max),
+        value(row, extent.median),
+        value(row, extent.min),
+        value(row, extent.max),
     ]
-}
-
-/// A shift as people read it: a ratio as a change in per cent, and a large one as a factor; a
-/// difference in the metric's own unit; and a dash for a limit that so few runs do not set.
-pub fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
-    let said = effect.scale.said(shift);
-    match (effect.scale, said) {
-        _ if !shift.is_finite() => "-".to_owned(),
-        (Scale::Log, 10.0..) => format!("x {said:.1}"),
-        (Scale::Log, _) => format!("{:+.1} %", (said - 1.0) * 100.0),
-        (Scale::Linear, _) if measure == Measure::Count => format!("{said:+.1}"),
-        (Scale::Linear, _) => {
-            let sign = if said < 0.0 { "-" } else { "+" };
-            format!("{sign}{}", shown_value(measure, said.abs()))
-        }
-    }
 }
 
 /// What two arms of the same scheduler differed by.
@@ -266,9 +261,9 @@ fn noise(rows: &[MetricRow]) -> Vec<String> {
         let floor = judged.floor?;
         let floor = match judged.effect.scale {
             Scale::Log => format!("{:.1} %", (judged.effect.scale.said(floor) - 1.0) * 100.0),
-            Scale::Linear => shown_value(row.measure, floor),
+            Scale::Linear => value(row, floor),
         };
-        Some(format!("{} {floor}", row.metric))
+        Some(format!("{} {floor}", row.named.title))
     });
     let parts = distinct(parts).join(", ");
     let base = rows.first().map_or("", |row| &row.base);
@@ -292,7 +287,7 @@ fn outliers(rows: &[MetricRow]) -> Vec<String> {
                 .iter()
                 .take(OUTLIERS_TOLD)
                 .filter_map(|it: &stats::compare::Outlier| {
-                    let value = shown_value(row.measure, it.value);
+                    let value = value(row, it.value);
                     Some(format!("{value} with seed {}", it.seed?))
                 });
             let told: Vec<String> = told.collect();
@@ -301,7 +296,7 @@ fn outliers(rows: &[MetricRow]) -> Vec<String> {
                 len => format!(" and {} more", len - OUTLIERS_TOLD),
             };
             let told = (!told.is_empty()).then(|| told.join(", "));
-            told.map(|told| format!("finding: {} under {arm}: {told}{more}", row.metric))
+            told.map(|told| format!("finding: {} under {arm}: {told}{more}", row.named.title))
         };
         sides.filter_map(line).collect::<Vec<_>>()
     });
@@ -313,20 +308,26 @@ fn outliers(rows: &[MetricRow]) -> Vec<String> {
     lines
 }
 
-/// One line a scheduler: how often it is what, and why it is undecided where it is.
+/// One line a scheduler: at what it is what, under how many of several loads or machines, and why
+/// it is undecided where it is.
 fn summary(rows: &[MetricRow]) -> Vec<String> {
+    let places = distinct(rows.iter().map(|row| row.place.as_str())).len();
     let arms = distinct(rows.iter().map(|row| (row.arm.as_str(), row.base.as_str())));
     let lines = arms.into_iter().map(|(arm, base)| {
         let here = rows.iter().filter(|row| row.arm == arm && row.base == base);
         let judged: Vec<(&str, Verdict, Option<usize>)> = here
             .filter_map(|row| {
                 let judged = row.result.as_ref().ok()?;
-                Some((row.metric.as_str(), judged.verdict?, judged.runs_needed))
+                Some((
+                    row.named.title.as_str(),
+                    judged.verdict?,
+                    judged.runs_needed,
+                ))
             })
             .collect();
         let words = [
-            "faster",
-            "slower",
+            "better",
+            "worse",
             "more",
             "less",
             "no difference",
@@ -335,9 +336,17 @@ fn summary(rows: &[MetricRow]) -> Vec<String> {
         let parts = words.into_iter().filter_map(|word| {
             let of_word = judged
                 .iter()
-                .filter(|(_, verdict, _)| verdict.words() == word);
-            let names: Vec<&str> = of_word.map(|(metric, ..)| *metric).collect();
-            (!names.is_empty()).then(|| format!("{word} in {}", names.join(", ")))
+                .filter(|(_, verdict, _)| verdict_words(*verdict) == word);
+            let goals: Vec<&str> = of_word.map(|(goal, ..)| *goal).collect();
+            let names = distinct(goals.iter().copied()).into_iter().map(|goal| {
+                let count = goals.iter().filter(|it| **it == goal).count();
+                match places {
+                    1 => goal.to_owned(),
+                    _ => format!("{goal} ({count} of {places})"),
+                }
+            });
+            let names: Vec<String> = names.collect();
+            (!names.is_empty()).then(|| format!("{word} at {}", names.join(", ")))
         });
         let parts: Vec<String> = parts.collect();
         let mut line = if parts.is_empty() {
@@ -397,29 +406,10 @@ fn method(rows: &[MetricRow], settings: &Settings) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use stats::compare::{
-        Better, Choice, MeasuredNumber, Question, Role, Set, Settings, Values, compare, effect,
+        Better, Choice, Measure, MeasuredNumber, Question, Role, Set, Settings, compare,
     };
 
     use super::*;
-
-    #[test]
-    fn a_change_has_a_sign_and_large_ones_are_factors() {
-        let of = |values: &[f64], measure, shift| {
-            let values = Values::Apart(values.to_vec(), values.to_vec());
-            let effect = effect(&values, measure, 0, &Settings::default()).unwrap();
-            change(&effect, measure, shift)
-        };
-        let ratio = |ratio: f64| of(&[1.0, 2.0], Measure::Nanos, ratio.ln());
-        assert_eq!(ratio(1.0513), "+5.1 %");
-        assert_eq!(ratio(0.5), "-50.0 %");
-        assert_eq!(ratio(12.34), "x 12.3");
-        assert_eq!(ratio(f64::INFINITY), "-");
-        assert_eq!(ratio(0.0), "-");
-        let difference = |measure, shift| of(&[0.0, 2.0], measure, shift);
-        assert_eq!(difference(Measure::Count, -520.64), "-520.6");
-        assert_eq!(difference(Measure::Nanos, 1_500_000.0), "+1.50 ms");
-        assert_eq!(difference(Measure::Millionths, -250_000.0), "-25.0 %");
-    }
 
     /// Rows of `b` against `a`, whose values are those of the seeds from 0.
     fn rows(world: &str, base: &[f64], other: &[f64]) -> Vec<MetricRow> {
@@ -478,7 +468,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\nmissed\n  a "), "{text}");
-        assert_eq!(text.matches("slower").count(), 1, "{text}");
+        assert_eq!(text.matches("worse").count(), 1, "{text}");
         assert_eq!(fitted(&[], Some(60)), (String::new(), true));
     }
 
@@ -488,11 +478,16 @@ mod tests {
             let other: Vec<f64> = BASE.iter().map(|it| it + by).collect();
             summary(&rows("played", &BASE[..runs], &other[..runs])).concat()
         };
-        assert_eq!(told(8, 20.0), "b against a: slower in missed");
-        assert_eq!(told(8, 0.0), "b against a: no difference in missed");
-        let few = "b against a: undecided in missed (so few runs cannot decide so many \
+        assert_eq!(told(8, 20.0), "b against a: worse at missed");
+        assert_eq!(told(8, 0.0), "b against a: no difference at missed");
+        let few = "b against a: undecided at missed (so few runs cannot decide so many \
                    comparisons: it takes at least 6 runs of each)";
         assert_eq!(told(4, 20.0), few);
+        let other: Vec<f64> = BASE.iter().map(|it| it + 20.0).collect();
+        let mut twice = rows("played", &BASE, &other);
+        twice.extend(twice.clone());
+        twice[1].place = "another machine".to_owned();
+        assert_eq!(summary(&twice), ["b against a: worse at missed (2 of 2)"]);
         let few = rows("played", &BASE[..4], &BASE[1..5]);
         let lines = method(&few, &Settings::default());
         assert_eq!(lines.last().unwrap(), "-: so few runs set no limit");

@@ -107,6 +107,28 @@ pub fn certainty(judged: &JudgedSets) -> String {
     format!("{}, {p}", verdict_words(verdict))
 }
 
+/// Each once, in the order in which they first come.
+pub fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for it in all {
+        if !found.contains(&it) {
+            found.push(it);
+        }
+    }
+    found
+}
+
+/// Whether all runs of both sets have one value: of a load that ends by the clock its length.
+pub fn is_alike(row: &MetricRow) -> bool {
+    let extents = [row.base_extent, row.arm_extent];
+    let [Some(base), Some(arm)] = extents else {
+        return false;
+    };
+    // Two runs that a clock ends differ by a context switch at most.
+    let (least, most) = (base.min.min(arm.min), base.max.max(arm.max));
+    most <= least * (1.0 + 1e-3)
+}
+
 #[cfg(test)]
 mod tests {
     use stats::compare::{Better, Named, Settings, Values, effect};

@@ -79,7 +79,6 @@ pub fn told_apart(place: &str, places: &[&str]) -> String {
 /// is drawn around the place where the baseline's mean would be under the other scheduler.
 #[must_use]
 pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says) -> Chart {
-    let inks = Ink::of_schedulers(sets.iter().map(|set| set.arm.as_str()));
     let mut places: Vec<&str> = sets.iter().map(|set| set.place.as_str()).collect();
     places.dedup();
     places.sort_unstable();
@@ -87,36 +86,18 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
     let (mut panels, mut alike) = (Vec::new(), Vec::new());
     for place in &places {
         for metric in shown {
-            let here = || {
-                sets.iter()
-                    .zip(&inks)
-                    .filter(|(set, _)| set.place == **place)
-            };
-            let Some(series) = here().find_map(|(set, _)| set.find(&metric.metric)) else {
+            let here: Vec<&MetricRow> = rows
+                .iter()
+                .filter(|row| row.place == **place && row.metric == metric.metric)
+                .collect();
+            let Some((panel, measure)) = run_panel(sets, (place, metric), &here, says) else {
                 continue;
             };
-            let of_metric = || {
-                let here = rows.iter().filter(|row| row.place == **place);
-                here.filter(|row| row.metric == metric.metric)
+            let name = match places.len() {
+                1 => metric.title.clone(),
+                _ => format!("{}, {}", metric.title, told_apart(place, &places)),
             };
-            let unit_of_rows = of_metric().map(unit).find(|it| it.0 != series.measure);
-            let scale = unit_of_rows.unwrap_or((series.measure, 1.0));
-            let measure = scale.0;
-            let of = |(set, ink): (&&Set, &Ink)| {
-                let row = of_metric().find(|row| row.arm == set.arm);
-                run_row(set, *ink, metric, (row, scale), says)
-            };
-            let panel = DotPanel {
-                name: match places.len() {
-                    1 => metric.title.clone(),
-                    _ => format!("{}, {}", metric.title, told_apart(place, &places)),
-                },
-                span: None,
-                marks: Vec::new(),
-                origin: None,
-                rows: here().map(of).collect(),
-                axis: Axis::new(unit_name(measure), quantity(measure).0),
-            };
+            let panel = DotPanel { name, ..panel };
             match one_value(&panel) {
                 Some(at) => alike.push((panel, says(measure, at as f64 / quantity(measure).1))),
                 None => panels.push(panel),
@@ -166,6 +147,36 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
         description: format!("Each dot is a run{median}.{interval}{alike}{more}"),
         body: Body::Dots { panels },
     }
+}
+
+/// The runs of all sets at a place, with what their values are; `None` if no set has the metric.
+/// `rows` are those of the panel.
+fn run_panel(
+    sets: &[&Set],
+    (place, metric): (&str, &Shown),
+    rows: &[&MetricRow],
+    says: Says,
+) -> Option<(DotPanel, Measure)> {
+    let inks = Ink::of_schedulers(sets.iter().map(|set| set.arm.as_str()));
+    let here = || sets.iter().zip(&inks).filter(|(set, _)| set.place == place);
+    let series = here().find_map(|(set, _)| set.find(&metric.metric))?;
+    let mut units = rows.iter().map(|row| unit(row));
+    let scale = units.find(|it| it.0 != series.measure);
+    let scale = scale.unwrap_or((series.measure, 1.0));
+    let measure = scale.0;
+    let of = |(set, ink): (&&Set, &Ink)| {
+        let row = rows.iter().copied().find(|row| row.arm == set.arm);
+        run_row(set, *ink, metric, (row, scale), says)
+    };
+    let panel = DotPanel {
+        name: String::new(),
+        span: None,
+        marks: Vec::new(),
+        origin: None,
+        rows: here().map(of).collect(),
+        axis: Axis::new(unit_name(measure), quantity(measure).0),
+    };
+    Some((panel, measure))
 }
 
 /// The one value of all rows, if there are several and all have it.

@@ -15,8 +15,8 @@ const FOOT: i64 = 34;
 const GAP: i64 = 26;
 /// The most that names of rows may take, and the least.
 const NAMES: (i64, i64) = (170, 50);
-/// Dots of a row that each tell what they are. Of more a pointer finds no single one, and a page with
-/// many of them would open slowly.
+/// Dots of a row that each tell what they are. Of more a pointer finds no single one, and a page
+/// with many of them would open slowly.
 const SINGLE: usize = 10;
 /// The most that values at the ends of rows may take.
 const VALUES: i64 = 190;

@@ -151,7 +151,7 @@ fn a_slower_and_a_faster_scheduler_are_found_and_warm_ups_do_not_count() {
     assert_eq!(status, Status::Done);
     let text = String::from_utf8(text).unwrap();
     assert!(
-        text.contains("fifo against default: faster in time_ns"),
+        text.contains("fifo against default: better at time of the command"),
         "{text}"
     );
     assert!(text.contains("noise between two arms of default"), "{text}");
@@ -206,7 +206,7 @@ fn runs_of_an_ejected_policy_are_void_counted_and_given_up() {
         text.contains("mlfq: ejected, or its command failed, in 20 of 20 runs, which are left out"),
         "{text}"
     );
-    assert!(text.contains("fifo against default: faster"), "{text}");
+    assert!(text.contains("fifo against default: better"), "{text}");
 }
 
 #[test]
