@@ -7,23 +7,23 @@ use runslice_tests::{command, object};
 use serde_json::Value;
 
 /// A folder of one test's own.
-fn folder(name: &str) -> PathBuf {
+pub fn folder(name: &str) -> PathBuf {
     command::empty_folder(env!("CARGO_TARGET_TMPDIR"), &format!("choose-{name}"))
 }
 
 /// What a call that ends with `status` prints, errors apart.
-fn said(folder: &Path, words: &[&str], status: i32) -> (String, String) {
+pub fn said(folder: &Path, words: &[&str], status: i32) -> (String, String) {
     let words = [&["choose"], words].concat();
     command::said(env!("CARGO_BIN_EXE_runslice"), folder, &words, status)
 }
 
-fn json(folder: &Path, words: &[&str], status: i32) -> Value {
+pub fn json(folder: &Path, words: &[&str], status: i32) -> Value {
     let words = [words, &["--format", "json"]].concat();
     serde_json::from_str(&said(folder, &words, status).0).expect("JSON")
 }
 
 /// The document's entry of a candidate.
-fn candidate<'a>(document: &'a Value, name: &str) -> &'a Value {
+pub fn candidate<'a>(document: &'a Value, name: &str) -> &'a Value {
     let all = document["candidates"].as_array().expect("a list");
     let found = all.iter().find(|it| it["name"] == name);
     found.unwrap_or_else(|| panic!("no {name} in {document}"))
@@ -126,11 +126,18 @@ fn a_gain_that_is_smaller_than_the_error_of_a_ratio_cannot_be_told() {
     let source = format!("(as --not-modelled {percent} says)");
     assert!(flat.contains(&source), "{flat}");
     // The gain is not silently missed.
-    let why = "of eevdf at p99 wait of pointer in the simulation (interval ";
+    let why = ", of eevdf; that tells nothing, since a simulated ratio may be wrong by a factor of";
     assert!(
-        flat.contains("o1 comes to x ") && flat.contains(why),
+        flat.contains("At p99 wait of pointer the simulation has o1 at x ") && flat.contains(why),
         "{flat}"
     );
+    let stated = "Nothing is more than likely: the error is stated, and not measured.";
+    assert!(flat.contains(stated), "{flat}");
+    let (text, _) = said(&folder, &[&POINTER[..], &["o1"]].concat(), 6);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let played = "Nothing is more than likely: plays had 2 CPUs and Linux 6.18; no play was made \
+                  of o1.";
+    assert!(flat.contains(played), "{flat}");
     assert!(!text.contains("Try it"), "{text}");
 }
 
@@ -190,6 +197,9 @@ fn a_winner_is_surely_not_worse_at_every_other_goal() {
     let want = "Stay with eevdf for desk: staircase is likely better at p99 wait of pointer; \
                 nothing can be said about p99 delay of cc.";
     assert!(flat.starts_with(want), "{flat}");
+    let who = "that differ by less than its error: p99 delay of cc (x 10.00). `sudo runslice play \
+               LOAD --policy NAME` asks the machine itself.";
+    assert!(flat.contains(who), "{flat}");
 }
 
 #[test]
@@ -209,6 +219,9 @@ fn what_is_equal_in_all_runs_is_alike_under_every_goal() {
     let document = json(&folder, &[&words[..], &goals].concat(), 0);
     let same = candidate(&document, "fifo:slice_ns=20000000");
     assert_eq!(same["standing"], "alike", "{document}");
+    // The first sentence says no more than the table.
+    let want = "Stay with fifo for desk: fifo:slice_ns=20000000 is likely alike.";
+    assert_eq!(document["answer"][0], want, "{document}");
     for goal in same["goals"].as_array().expect("a list") {
         assert_eq!(goal["said"], "likely alike", "{goal}");
     }
@@ -254,7 +267,7 @@ fn a_policy_that_stalls_is_last_with_its_reason() {
 }
 
 /// What ftrace says of so many turns of two threads of one name, each as long as chance says.
-fn ftrace(turns: u64) -> String {
+pub fn ftrace(turns: u64) -> String {
     let mut text = "# tracer: nop\n".to_owned();
     let mut line = |who: &str, flags: &str, us: u64, what: &str| {
         let (s, us) = (5 + us / 1_000_000, us % 1_000_000);
@@ -373,6 +386,29 @@ fn a_trace_is_read_once_and_rerun_as_one_piece() {
 }
 
 #[test]
+fn a_trace_whose_tasks_never_waited_after_a_wakeup_is_still_judged() {
+    let folder = folder("no-wakeups");
+    // Without a single wakeup: two tasks take turns.
+    let mut text = "# tracer: nop\n".to_owned();
+    for turn in 0..400_u64 {
+        let (s, us) = (5 + turn * 5000 / 1_000_000, turn * 5000 % 1_000_000);
+        let [from, to] = if turn % 2 == 0 { [70, 71] } else { [71, 70] };
+        text += &format!(
+            " hog-{from} [000] d..2. {s}.{us:06}: sched_switch: prev_comm=hog prev_pid={from} \
+             prev_prio=120 prev_state=R ==> next_comm=hog next_pid={to} next_prio=120\n"
+        );
+    }
+    fs::write(folder.join("hogs.txt"), text).expect("writable");
+    let document = json(&folder, &["--from", "hogs.txt", "fifo"], 6);
+    let goals = document["goals"].as_array().expect("a list");
+    assert!(!goals.is_empty(), "{document}");
+    assert!(
+        goals.iter().all(|it| it["goal"] != "p99 wait"),
+        "{document}"
+    );
+}
+
+#[test]
 fn a_trace_that_is_too_short_is_told_so_with_how_long_it_must_be() {
     let folder = folder("short");
     fs::write(folder.join("web.txt"), ftrace(8)).expect("writable");
@@ -384,6 +420,10 @@ fn a_trace_that_is_too_short_is_told_so_with_how_long_it_must_be() {
         "{flat}"
     );
     assert!(!flat.contains("Change to"), "{flat}");
+    assert!(
+        flat.contains("; eevdf made 4 reruns"),
+        "nobody else was rerun: {flat}"
+    );
     // Of 1,200 waits 12 lie beyond p99, but not all of them are independent of each other; and
     // of a hundredth of them none is compared.
     fs::write(folder.join("web.txt"), ftrace(300)).expect("writable");

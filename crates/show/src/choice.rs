@@ -1,5 +1,6 @@
 //! Which scheduler for a load, and why: harm first.
 
+mod decide;
 mod json;
 mod sentences;
 mod words;

@@ -8,7 +8,7 @@
 //!
 //! `scripts/errors.sh` has the protocol, and makes the table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use model::{Kernel, MachineSpec, Nanos, Profile};
@@ -221,6 +221,32 @@ impl ErrorTable {
         self.loads.extend(loads);
         self.loads.sort_by_key(key);
         self
+    }
+
+    /// Whether a play was made of this policy.
+    #[must_use]
+    pub fn has_policy(&self, policy: &str) -> bool {
+        let mut loads = self.loads.iter();
+        loads.any(|it| it.baseline == policy || it.outside.contains_key(policy))
+    }
+
+    /// What the machines of all plays had, in words, if this one is another; `None` of such a one.
+    #[must_use]
+    pub fn machines_apart(&self, machine: &MachineSpec) -> Option<String> {
+        let kernel = Kernel::name(machine.kernel);
+        let is_like = |it: &LoadError| it.kernel == kernel && it.cpus == machine.cpus;
+        let mut like = self.loads.iter().filter(|it| is_like(it)).peekable();
+        let had: BTreeSet<String> = if like.peek().is_none() {
+            let all = self.loads.iter();
+            let cpus = |it: &LoadError| counted(it.cpus.into(), "CPU");
+            all.map(|it| format!("{} and Linux {}", cpus(it), it.kernel))
+                .collect()
+        } else {
+            like.map(|it| format!("profile {}", it.profile)).collect()
+        };
+        let own = format!("profile {}", machine.profile.name());
+        let had: Vec<String> = had.into_iter().collect();
+        (!had.contains(&own)).then(|| had.join(" or "))
     }
 
     /// By how much intervals of such a candidate on such a machine are widened.
@@ -452,6 +478,21 @@ mod tests {
             ..MachineSpec::default()
         };
         assert!(!table.error(asked(&smt, &["eevdf", "fifo"])).is_measured);
+    }
+
+    #[test]
+    fn it_says_which_plays_there_are() {
+        let table = table(2);
+        assert!(table.has_policy("eevdf") && table.has_policy("mlfq"));
+        assert!(!table.has_policy("mine"));
+        let apart = |machine| table.machines_apart(&machine);
+        assert_eq!(apart(machine(8)).as_deref(), Some("2 CPUs and Linux 6.18"));
+        assert_eq!(apart(machine(2)), None);
+        let costs = MachineSpec {
+            profile: Profile::DefaultV0,
+            ..machine(2)
+        };
+        assert_eq!(apart(costs).as_deref(), Some("profile ideal"));
     }
 
     #[test]

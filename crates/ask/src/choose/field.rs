@@ -1,12 +1,12 @@
 //! All candidates under one load, and how they did.
 
 use anyhow::bail;
-use model::{MachineSpec, Nanos};
+use model::{Advised, MachineSpec, Nanos};
 use stats::compare::series::BLOCKS_MIN;
 use stats::compare::{Choice, Extent, MetricRow, Question, Role, Set, Settings, compare, least_of};
 
 use super::Candidate;
-use super::errors::LoadClass;
+use super::errors::{ErrorTable, LoadClass};
 use super::reruns::{Plan, Reruns, Which};
 use crate::goal::Goal;
 use crate::score_file::Identity;
@@ -20,6 +20,8 @@ pub struct Field {
     pub machine: MachineSpec,
     /// What kind of load it is, by the baseline's first run.
     pub class: LoadClass,
+    /// Changes of the task in each second of a CPU, in that run.
+    pub switches: f64,
     /// The candidates, the baseline first.
     pub candidates: Vec<Candidate>,
     /// What is to become better.
@@ -76,6 +78,18 @@ impl Field {
             Which::Goals => &mut self.sets,
             Which::Rest => &mut self.rest,
         }
+    }
+
+    /// Whether somebody played candidate `at`, on whatever machine.
+    #[must_use]
+    pub fn was_played(&self, at: usize) -> bool {
+        ErrorTable::own().has_policy(self.name(at))
+    }
+
+    /// What the machines of all plays had, in words, if this one is another; `None` of such a one.
+    #[must_use]
+    pub fn machine_apart(&self) -> Option<String> {
+        ErrorTable::own().machines_apart(&self.machine)
     }
 
     /// How a recording was rerun, if the load is one.
@@ -157,6 +171,10 @@ impl Field {
         let goals = self.goals.iter().map(ToString::to_string);
         let mut without = goals.filter(|goal| self.sets[0].find(goal).is_none());
         match without.next().filter(|_| self.failures[0].is_none()) {
+            Some(_) if !self.is_asked && self.plan().is_some() => bail!(Advised::new(
+                format!("{}: no task waited behind its first part", self.load),
+                "record for longer; the first tenth does not count"
+            )),
             Some(goal) => bail!(
                 "`{goal}`: under {} nothing of the kind happened",
                 self.name(0)

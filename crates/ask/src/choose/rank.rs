@@ -59,6 +59,8 @@ pub struct Ranking {
     pub worse: Vec<(MetricRow, Answered)>,
     /// How many other figures were looked at for that.
     pub looked_at: usize,
+    /// Whether the user stated the error of a ratio.
+    pub is_stated: bool,
 }
 
 impl Standing {
@@ -179,6 +181,7 @@ impl Ranking {
             ties: Vec::new(),
             worse: Vec::new(),
             looked_at: 0,
+            is_stated: asked.is_some(),
         };
         ranking.standings[0] = Standing::Baseline;
         for at in sound.iter().copied() {

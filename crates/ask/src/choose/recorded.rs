@@ -13,7 +13,7 @@ use super::Choose;
 use super::errors::LoadClass;
 use super::field::{Field, Material};
 use super::reruns::{HowMeasured, Plan, Rerun, Reruns, Which, figure, points};
-use super::runs::{failure, goals, others, specs, why_failed};
+use super::runs::{failure, goals, others, specs, switches, why_failed};
 use crate::error::UsageError;
 use crate::goal::{Goal, Stat, Whose};
 use crate::outcome::Results;
@@ -64,6 +64,25 @@ impl Measured {
             EndsWith::All | EndsWith::Unknown => work.of(&|_, _| true),
         };
         end.map(|it| it.since(SimTime::ZERO).get() as f64)
+    }
+
+    /// Leaves out the recording's own goals of which nothing happened, as long as one is left.
+    fn leave_out_empty(&mut self, base: &mut [Rerun]) {
+        for at in (0..self.asked).rev() {
+            let is_empty = match self.goals[at].statistic() {
+                Some(_) => figure(base, at, usize::MAX).spans() == 0,
+                None => base.iter().all(|it| it.values[at].is_none()),
+            };
+            if is_empty && self.asked > 1 {
+                self.goals.remove(at);
+                self.asked -= 1;
+                for rerun in &mut *base {
+                    rerun.cells.remove(at);
+                    rerun.values.remove(at);
+                    rerun.grown.remove(at);
+                }
+            }
+        }
     }
 
     fn wanted<'a>(&'a self, spec: &RunSpec) -> Vec<WantedSpans<'a>> {
@@ -142,7 +161,10 @@ pub fn run(
         let all: Vec<RunSpec> = of.iter().flat_map(|it| seeded(it, jitters)).collect();
         services.map(&all, jobs, "reruns", |spec| measured.rerun(spec, services))
     };
-    let base = reruns(&measured, &first[..1])?;
+    let mut base = reruns(&measured, &first[..1])?;
+    if request.goals.is_empty() {
+        measured.leave_out_empty(&mut base);
+    }
     let (plan, statistics) = plan(&mut measured, &base);
     let mut made = base;
     // Where nothing can be said of any goal, nobody waits for the other candidates.
@@ -154,6 +176,7 @@ pub fn run(
         load: results.workload,
         machine: results.machine,
         class: LoadClass::of(&report),
+        switches: switches(&report),
         candidates: request.candidates.clone(),
         goals: measured.goals[..measured.asked].to_vec(),
         is_asked: !request.goals.is_empty(),

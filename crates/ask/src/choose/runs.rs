@@ -81,6 +81,7 @@ pub fn run(
         load: results.workload,
         machine: results.machine,
         class: LoadClass::of(&report),
+        switches: switches(&report),
         goals,
         is_asked: !request.goals.is_empty(),
         runs: specs.len(),
@@ -98,6 +99,17 @@ pub fn run(
     gather(&mut field, made);
     field.check_values()?;
     Ok(field)
+}
+
+/// Changes of the task in each second of a CPU.
+pub(super) fn switches(report: &Report) -> f64 {
+    let machine = &report.machine;
+    let time = machine.elapsed.as_secs_f64() * f64::from(machine.cpus);
+    if time > 0.0 {
+        machine.switches as f64 / time
+    } else {
+        0.0
+    }
 }
 
 /// Sorts runs, which come by run and then by candidate, into sets.

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use ask::choose::Chosen;
 use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
-use ask::words::counted;
-use model::{Advice as _, Hardware, Kernel, MachineSpec, Nanos, plain};
-use stats::compare::{Answered, Better, MetricRow, RatioAnswer, Refusal};
+use ask::words::{counted, listed};
+use model::{Hardware, Kernel, MachineSpec, Profile, plain};
+use stats::compare::{Answered, Better, MetricRow, RatioAnswer, Scale, least_of};
 
+use super::decide::{too_short, would_decide};
 use super::words::{UNDO, change, command, names};
 use crate::report::runs::shown_value;
 
@@ -19,6 +20,11 @@ const TOLD: usize = 6;
 
 /// A change in the simulation of which the answer says why it is not counted on: a factor.
 const LARGE: f64 = 1.15;
+
+/// Switches that would take more than this part of the CPU time are much.
+const MUCH: f64 = 0.01;
+/// Picoseconds of a second.
+const PICOSECONDS: f64 = 1e12;
 
 /// One part of the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +80,7 @@ fn verdict(chosen: &Chosen) -> String {
                 [] => String::new(),
                 ties => format!("; {} cannot be told from it", names(field, ties)),
             };
-            let kind = strength(&ranking.said[first]);
+            let kind = strength(&ranking.said[first], RatioAnswer::Better);
             let goals = at_goals(field, &ranking.said[first], RatioAnswer::Better);
             format!(
                 "Change to {name} for {load}: it is {kind} better than {base} at {goals}{ties}."
@@ -88,7 +94,7 @@ fn verdict(chosen: &Chosen) -> String {
             format!(
                 "Stay with {base} for {load}: {name} is {} better at {}; nothing can be said about \
                  {}.",
-                strength(said),
+                strength(said, RatioAnswer::Better),
                 at_goals(field, said, RatioAnswer::Better),
                 open.join(", "),
             )
@@ -105,19 +111,27 @@ fn stay(field: &Field, ranking: &Ranking) -> String {
         all.filter(|at| wanted.contains(&ranking.standings[*at]))
             .collect()
     };
+    let open = |of: &[Standing], words: &str| (having(of), words.to_owned());
+    let strong = |of: Standing, answer: RatioAnswer, words: &str| {
+        let its = having(&[of]);
+        let said = its.iter().flat_map(|at| &ranking.said[*at]);
+        let strength = strength(said, answer);
+        (its, format!("{strength} {words}"))
+    };
     let groups = [
-        (having(&[Standing::CannotTell]), "cannot be told from it"),
-        (
-            having(&[Standing::NotMeasured]),
+        open(&[Standing::CannotTell], "cannot be told from it"),
+        open(
+            &[Standing::NotMeasured],
             "cannot be judged: not measured on such a machine",
         ),
-        (
-            having(&[Standing::Mixed]),
-            "better at one goal and worse at another",
+        strong(
+            Standing::Mixed,
+            RatioAnswer::Worse,
+            "worse at one goal and better at another",
         ),
-        (having(&[Standing::Alike]), "alike"),
-        (having(&[Standing::Worse]), "worse"),
-        (having(&[Standing::Failed]), "failing under it"),
+        strong(Standing::Alike, RatioAnswer::Alike, "alike"),
+        strong(Standing::Worse, RatioAnswer::Worse, "worse"),
+        open(&[Standing::Failed], "failing under it"),
     ];
     let parts = groups.into_iter().filter(|(its, _)| !its.is_empty());
     let parts: Vec<String> = parts
@@ -133,10 +147,10 @@ fn stay(field: &Field, ranking: &Ranking) -> String {
     format!("Stay with {base} for {load}: {}.", parts.join("; "))
 }
 
-/// Whether something is shown, or only likely: the weakest of what is said to be better.
-fn strength(said: &[Answered]) -> &'static str {
-    let mut better = said.iter().filter(|it| it.answer == RatioAnswer::Better);
-    if better.all(|it| it.is_shown) {
+/// Whether an answer is shown, or only likely: the weakest of all that are so.
+fn strength<'a>(said: impl IntoIterator<Item = &'a Answered>, answer: RatioAnswer) -> &'static str {
+    let mut such = said.into_iter().filter(|it| it.answer == answer);
+    if such.all(|it| it.is_shown) {
         "shown"
     } else {
         "likely"
@@ -226,43 +240,56 @@ fn gain(chosen: &Chosen) -> Vec<String> {
     gains.collect()
 }
 
-/// The larger gains in the simulation that may be its error, with what their intervals were before
-/// they were widened.
+/// The larger gains in the simulation that may be its error, goal by goal, with what their
+/// intervals were before they were widened.
 fn open_gains(chosen: &Chosen) -> Vec<String> {
     let (field, ranking) = (&chosen.field, &chosen.ranking);
     let mut found = Vec::new();
-    for &at in &ranking.order {
-        for (goal, said) in ranking.said[at].iter().enumerate() {
+    for goal in 0..field.goals.len() {
+        let mut gains: Vec<(f64, String)> = Vec::new();
+        let mut factor: f64 = 1.0;
+        for &at in &ranking.order {
+            let said = ranking.said[at].get(goal);
             let row = ranking.row(field, at, goal);
             let judged = row.and_then(|row| Some((row, row.result.as_ref().ok()?)));
-            let (Some((row, judged)), Some([shift, low, high])) = (judged, said.shift) else {
+            let (Some((row, judged)), Some(said)) = (judged, said) else {
                 continue;
             };
             let effect = &judged.effect;
             let gain = match row.better {
-                Better::Higher => shift,
-                _ => -shift,
+                Better::Higher => effect.shift,
+                _ => -effect.shift,
             };
             if said.answer != RatioAnswer::CannotTell || gain < LARGE.ln() {
                 continue;
             }
             let of = |it| change(effect, row.measure, it);
-            found.push(format!(
-                "{} comes to {} of {} at {} in the simulation (interval {} to {}); with the error \
-                 of a ratio, a factor of {:.2}, the interval is {} to {} and tells nothing.",
-                field.name(at),
-                of(shift),
-                field.name(0),
-                field.goals[goal],
-                of(effect.low),
-                of(effect.high),
-                ranking.errors[at][goal].factor(),
-                of(low),
-                of(high),
-            ));
+            let interval = if effect.low.is_finite() && effect.high.is_finite() {
+                format!("interval {} to {}", of(effect.low), of(effect.high))
+            } else {
+                "too few runs for an interval".to_owned()
+            };
+            let (name, shift) = (field.name(at), of(effect.shift));
+            gains.push((gain, format!("{name} at {shift} ({interval})")));
+            factor = factor.max(ranking.errors[at][goal].factor());
         }
+        if gains.is_empty() {
+            continue;
+        }
+        gains.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let more = match gains.len().saturating_sub(TOLD) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let told = gains.into_iter().take(TOLD).map(|it| it.1);
+        found.push(format!(
+            "At {} the simulation has {}{more}, of {}; that tells nothing, since a simulated ratio \
+             may be wrong by a factor of {factor:.2}.",
+            field.goals[goal],
+            told.collect::<Vec<_>>().join(", "),
+            field.name(0),
+        ));
     }
-    found.truncate(TOLD);
     found
 }
 
@@ -270,41 +297,82 @@ fn open_gains(chosen: &Chosen) -> Vec<String> {
 fn instead(row: &MetricRow, said: &Answered) -> Option<String> {
     let effect = &row.result.as_ref().ok()?.effect;
     let [shift, low, high] = said.shift?.map(|it| change(effect, row.measure, it));
+    let least = least_of(row.measure);
+    let value = |it: f64| {
+        let shown = shown_value(row.measure, it);
+        if effect.scale == Scale::Log && it < least {
+            format!("{shown}, counted as {}", shown_value(row.measure, least))
+        } else {
+            shown
+        }
+    };
     Some(format!(
         "{} ({shift}, interval {low} to {high}) instead of {}",
-        shown_value(row.measure, effect.other),
-        shown_value(row.measure, effect.base),
+        value(effect.other),
+        value(effect.base),
     ))
 }
 
 /// How far ratios may be off, and what the machine leaves out.
 fn not_modelled(chosen: &Chosen) -> Vec<String> {
-    let (field, ranking) = (&chosen.field, &chosen.ranking);
+    let field = &chosen.field;
     let mut sentences = widenings(chosen);
-    if ranking
-        .errors
-        .iter()
-        .skip(1)
-        .flatten()
-        .any(|it| !it.is_shown)
-    {
-        sentences.push(
-            "Nothing is more than likely: fewer than 19 loads stand behind this error, or it is \
-             not of these policies on such a machine."
-                .to_owned(),
-        );
-    }
+    sentences.extend(why_likely(chosen));
     let machine = &field.machine;
     let profile = machine.profile.name();
     let costs = match profile {
-        "ideal" => "switches and policies cost nothing (--profile); ",
-        _ => "",
+        "ideal" => costs(field),
+        _ => String::new(),
     };
     sentences.push(format!(
         "Not modelled: {costs}{}all that docs/fidelity.md lists.",
         left_out_of_cpus(machine)
     ));
     sentences
+}
+
+/// What costs nothing under `ideal`, with how much of it there is if it is much.
+fn costs(field: &Field) -> String {
+    let one = Profile::DefaultV0.costs().map_or(0, |it| it.switch);
+    let share = field.switches * one as f64 / PICOSECONDS;
+    if share < MUCH {
+        return "switches and policies cost nothing (--profile); ".to_owned();
+    }
+    format!(
+        "switches and policies cost nothing, {:.0} switches in each second of a CPU, of which \
+         --profile default-v0 takes {:.0} % for them alone; ",
+        field.switches,
+        share * 100.0,
+    )
+}
+
+/// Why nothing is more than likely; `None` where something is shown.
+fn why_likely(chosen: &Chosen) -> Option<String> {
+    let (field, ranking) = (&chosen.field, &chosen.ranking);
+    let errors = ranking.errors.iter().skip(1);
+    if errors
+        .clone()
+        .flatten()
+        .all(|it| it.is_shown || !it.is_measured)
+    {
+        return None;
+    }
+    let mut why = Vec::new();
+    if ranking.is_stated {
+        why.push("the error is stated, and not measured".to_owned());
+    } else {
+        let others = field.machine_apart();
+        why.extend(others.map(|others| format!("plays had {others}")));
+        let names = (1..field.sets.len()).filter(|at| !field.was_played(*at));
+        let names: Vec<&str> = names.map(|at| field.name(at)).collect();
+        if !names.is_empty() {
+            why.push(format!("no play was made of {}", listed(&names)));
+        }
+    }
+    if why.is_empty() {
+        why.push("fewer than 19 loads stand behind this error".to_owned());
+    }
+    Some(format!("Nothing is more than likely: {}.", why.join("; ")))
 }
 
 /// What of its CPUs a machine leaves out that may matter.
@@ -352,115 +420,6 @@ fn widenings(chosen: &Chosen) -> Vec<String> {
     told.collect()
 }
 
-/// By how much the recording is too short for any goal.
-fn too_short(field: &Field) -> Option<Nanos> {
-    let lacks = &field.plan()?.lacks;
-    let all: Option<Vec<Nanos>> = lacks.iter().copied().collect();
-    all?.into_iter().min().map(rounded)
-}
-
-/// A time to record, in whole seconds, and from two minutes on in whole minutes.
-fn rounded(span: Nanos) -> Nanos {
-    const SECOND: u64 = 1_000_000_000;
-    let seconds = span.get().div_ceil(SECOND).max(1);
-    let unit = if seconds > 120 { 60 } else { 1 };
-    Nanos::from_secs(seconds.div_ceil(unit) * unit)
-}
-
-/// What would decide it, with the figure that this follows from.
-fn would_decide(chosen: &Chosen) -> Vec<String> {
-    let (field, ranking) = (&chosen.field, &chosen.ranking);
-    let mut sentences = Vec::new();
-    if let Some(plan) = field.plan() {
-        sentences.extend(plan.notes.iter().cloned());
-        for ((goal, lacks), block) in field.goals.iter().zip(&plan.lacks).zip(&plan.blocks) {
-            if let (Some(lacks), Some(block)) = (lacks, block) {
-                sentences.push(format!(
-                    "Record for {} more to compare {goal}: waits are alike for {block}, and it \
-                     takes 10 such blocks, with 10 independent values beyond a percentile.",
-                    rounded(*lacks)
-                ));
-            }
-        }
-    }
-    let open = (1..field.sets.len()).flat_map(|at| {
-        let goals = ranking.said[at].iter().enumerate();
-        let open = goals.filter(|(_, it)| it.answer == RatioAnswer::CannotTell);
-        open.map(move |(goal, said)| (at, goal, said))
-    });
-    let mut needs: Vec<String> = Vec::new();
-    for (at, goal, said) in open {
-        let error = &ranking.errors[at][goal];
-        if let Some(lacks) = field.lacks(at, goal) {
-            needs.push(format!(
-                "Record for {} more to compare {} at {}: its blocks are so long.",
-                rounded(lacks),
-                field.name(at),
-                field.goals[goal],
-            ));
-        } else if let Some(row) = ranking.row(field, at, goal)
-            && let Some(need) = need(field, row, (said, error.widening))
-            && !needs.contains(&need)
-        {
-            needs.push(need);
-        }
-    }
-    sentences.extend(needs);
-    sentences
-}
-
-/// What would decide one comparison.
-fn need(field: &Field, row: &MetricRow, (said, widening): (&Answered, f64)) -> Option<String> {
-    let goal = &row.metric;
-    let judged = match &row.result {
-        Ok(judged) => judged,
-        Err(Refusal::NoSpread { .. }) => {
-            return Some(
-                "Runs that are all alike say nothing of chance: `runslice convert FILE -o \
-                 load.toml` makes of a recording a load that varies."
-                    .to_owned(),
-            );
-        }
-        Err(Refusal::TooFew { .. }) if field.plan().is_some() => return None,
-        Err(refusal) => return Some(format!("{goal}: {}.", refusal.in_full())),
-    };
-    let [shift, ..] = said.shift?;
-    let effect = &judged.effect;
-    if shift.abs() <= widening.max(effect.margin) {
-        return Some(format!(
-            "No simulation tells candidates apart whose {goal} differs by less than its error: \
-             `sudo runslice bench NAME -- COMMAND` asks the machine itself."
-        ));
-    }
-    let half = (effect.high - effect.low) / 2.0;
-    let factor = (half / (shift.abs() - widening)).powi(2);
-    if !factor.is_finite() || factor > 1e4 {
-        return None;
-    }
-    Some(match field.plan() {
-        Some(plan) if plan.blocks.iter().any(Option::is_some) => {
-            let more = plan.length.get() as f64 * (factor - 1.0).max(0.1);
-            format!(
-                "Record for {} more to decide {} at {goal}: half of its interval is a factor of \
-                 {:.2}, and it must be less than {:.2}.",
-                rounded(Nanos::new(more as u64)),
-                row.arm,
-                half.exp(),
-                (shift.abs() - widening).exp(),
-            )
-        }
-        Some(_) => format!("Record the command again to decide {} at {goal}.", row.arm),
-        None => {
-            let runs = (field.runs as f64 * factor).ceil() as usize;
-            format!(
-                "--runs {} might decide {} at {goal}.",
-                runs.max(field.runs + 1),
-                row.arm
-            )
-        }
-    })
-}
-
 /// How to try it, and how to go back.
 fn trying(chosen: &Chosen) -> Vec<String> {
     chosen.ranking.likeliest().map_or_else(Vec::new, |at| {
@@ -483,8 +442,10 @@ fn holds_for(field: &Field) -> String {
         ),
         None => counted(field.runs as u64, "run"),
     };
+    // Of a recording that is too short for every goal only the baseline is rerun.
+    let who = too_short(field).map_or("each candidate", |_| field.name(0));
     format!(
-        "This holds for {}, HZ {}, Linux {}, profile {}, runslice {}; each candidate made {what}.",
+        "This holds for {}, HZ {}, Linux {}, profile {}, runslice {}; {who} made {what}.",
         counted(machine.cpus.into(), "CPU"),
         machine.hz,
         Kernel::name(machine.kernel),
