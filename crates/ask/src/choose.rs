@@ -2,6 +2,7 @@
 
 pub mod errors;
 pub mod field;
+pub mod inputs;
 pub mod kinds;
 pub mod rank;
 mod recorded;
@@ -10,7 +11,7 @@ pub(crate) mod runs;
 pub mod spread;
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use model::{Advised, Nanos};
@@ -28,6 +29,7 @@ use crate::services::Services;
 use crate::words::{self, quoted};
 
 use field::Field;
+use inputs::InputFile;
 use rank::Ranking;
 use spread::AtCorner;
 
@@ -47,6 +49,8 @@ pub struct Choose {
     pub goals: Vec<Goal>,
     /// The load.
     pub load: LoadSource,
+    /// Further files that the candidates come from.
+    pub files: Vec<PathBuf>,
     /// Parameters of the workload.
     pub scale: Vec<(String, i64)>,
     /// Runs of each candidate, or reruns of a recording. Without it as many as decide.
@@ -88,6 +92,8 @@ pub struct Chosen {
     /// The answer at every end of what is uncertain about the hardware; empty if that was not
     /// asked.
     pub spread: Vec<AtCorner>,
+    /// The files that it follows from.
+    pub inputs: Vec<InputFile>,
 }
 
 impl Candidate {
@@ -166,6 +172,7 @@ impl Choose {
     /// When a candidate, the load or a goal is wrong, or the first candidate fails.
     pub fn ask(&self, services: &Services<'_>) -> Result<Chosen, Error> {
         let mut chosen = self.chosen(services)?;
+        chosen.inputs = self.inputs(services);
         if self.spread {
             chosen.spread = self.at_corners(services, &chosen)?;
         }
@@ -193,6 +200,7 @@ impl Choose {
             ranking,
             settings,
             spread: Vec::new(),
+            inputs: Vec::new(),
         })
     }
 

@@ -47,6 +47,7 @@ impl PyChosen {
             candidates: Vec::new(),
             goals: options.all("goal", str::parse::<Goal>)?,
             load: load.0.clone(),
+            files: knobs.iter().map(Into::into).collect(),
             scale: options.scale()?,
             runs: options.number("runs", 1..=RUNS_MAX.into())?,
             not_modelled: options.parsed("not_modelled", parse_percent)?,

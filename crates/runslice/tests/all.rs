@@ -11,6 +11,7 @@ mod choose;
 #[cfg(feature = "live")]
 mod cli;
 mod compile;
+mod decisions;
 mod evaluate;
 mod explain;
 mod from;

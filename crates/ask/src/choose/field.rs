@@ -80,6 +80,14 @@ impl Field {
         }
     }
 
+    /// The candidates with the hashes of their objects.
+    #[must_use]
+    pub fn objects(&self) -> Vec<(String, Option<String>)> {
+        let candidates = self.candidates.iter().enumerate();
+        let of = |(at, it): (usize, &Candidate)| (self.name(at).to_owned(), it.object_hash());
+        candidates.map(of).collect()
+    }
+
     /// Whether somebody played candidate `at`, on whatever machine.
     #[must_use]
     pub fn was_played(&self, at: usize) -> bool {

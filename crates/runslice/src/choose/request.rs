@@ -38,7 +38,7 @@ pub struct Choose {
     pub goal: Vec<Goal>,
 
     /// Workload: a built-in name, a TOML file, an rt-app configuration, or a trace as for --from.
-    #[arg(short, long, required_unless_present = "from")]
+    #[arg(short, long, required_unless_present_any = ["from", "again"])]
     pub workload: Option<String>,
 
     #[command(flatten)]
@@ -102,6 +102,13 @@ pub struct Choose {
     #[arg(long, value_name = "NUMBER")]
     pub jobs: Option<NonZeroUsize>,
 
+    /// Ask again what the decision in this file (`-o FILE.bundle`) asked, where it was asked, and
+    /// say whether the answer is the same, byte for byte. What has changed since is named.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["policy", "goal", "workload", "from",
+        "schedulers", "knobs", "runs", "not_modelled", "seed", "duration", "start_jitter",
+        "scale", "hardware_spread", "format"])]
+    pub again: Option<PathBuf>,
+
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
     /// .parquet), else `human`. A .bundle is JSON: with command, hashes, seed and errors it repeats
     /// the decision.
@@ -148,6 +155,7 @@ impl Choose {
             candidates: self.candidates()?,
             goals: self.goal.clone(),
             load,
+            files: self.knobs.iter().cloned().collect(),
             scale: self.scale.clone(),
             runs: self.runs,
             not_modelled: self.not_modelled,

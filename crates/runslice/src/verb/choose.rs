@@ -1,5 +1,7 @@
 //! `runslice choose`: which scheduler is best for a load.
 
+mod again;
+
 use std::io::Write as _;
 
 use crate::choose::{Choose, Chosen};
@@ -12,6 +14,9 @@ use crate::report::Format;
 /// # Errors
 /// When a candidate, the load or a goal is wrong, or the baseline fails.
 pub fn run(request: &Choose) -> anyhow::Result<Status> {
+    if let Some(file) = &request.again {
+        return again::run(request, file);
+    }
     let form = request.check()?;
     let chosen = Chosen::make(request)?;
     let mut to = output::open_form(form.export(), request.output.as_deref())?;

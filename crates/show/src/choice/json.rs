@@ -62,9 +62,8 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
         "start_jitter_ns": field.start_jitter.get(),
         "seed": field.seed,
         "recording": field.identity,
-        "objects": field.candidates.iter().enumerate().map(|(at, it)| {
-            json!({ "name": field.name(at), "blake3": it.object_hash() })
-        }).collect::<Vec<_>>(),
+        "objects": objects(&field.objects()),
+        "inputs": chosen.inputs,
         "ratio_errors": ratio_errors(),
         "baseline": field.name(0),
         "winner": winner,
@@ -83,6 +82,13 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
     }
     serde_json::to_writer_pretty(&mut *to, &document)?;
     writeln!(to)
+}
+
+/// The objects of candidates.
+fn objects(of: &[(String, Option<String>)]) -> Vec<Value> {
+    let all = of.iter();
+    all.map(|(name, hash)| json!({ "name": name, "blake3": hash }))
+        .collect()
 }
 
 /// Which table of errors it was.
