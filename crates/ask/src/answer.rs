@@ -13,6 +13,8 @@ pub enum AnswerKind {
     Comparison,
     /// Which scheduler is best.
     Choice,
+    /// Which scheduler is best for many machines.
+    Fleet,
     /// How far a simulation can be trusted.
     Score,
     /// How far machine and kernel are apart.
@@ -35,11 +37,12 @@ pub enum AnswerKind {
 
 impl AnswerKind {
     /// Every answer.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Results,
         Self::Spread,
         Self::Comparison,
         Self::Choice,
+        Self::Fleet,
         Self::Score,
         Self::Fidelity,
         Self::Explanation,
@@ -59,6 +62,7 @@ impl AnswerKind {
             Self::Spread => "runslice_sweep_spread",
             Self::Comparison => "runslice_comparison",
             Self::Choice => "runslice_choice",
+            Self::Fleet => "runslice_fleet",
             Self::Score => "runslice_score",
             Self::Fidelity => "runslice_fidelity_results",
             Self::Explanation => "runslice_explanation",

@@ -2,6 +2,7 @@
 
 pub mod errors;
 pub mod field;
+pub mod fleet;
 pub mod inputs;
 pub mod kinds;
 pub mod rank;

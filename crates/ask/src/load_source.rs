@@ -8,7 +8,7 @@ use workload::Workload;
 
 use crate::error::UsageError;
 use crate::recording::{self, Rerun, Wanted};
-use crate::services::Services;
+use crate::services::{FileKind, Services};
 use crate::workload_arg::{self, Written};
 
 /// Where a load comes from. It is read when it is asked for.
@@ -86,6 +86,17 @@ impl LoadSource {
                 Err(UsageError::new(message).into())
             }
         }
+    }
+
+    /// The folder that it names, with a recording of each of many machines.
+    #[must_use]
+    pub fn folder(&self, services: &Services<'_>) -> Option<&Path> {
+        let path = match self {
+            Self::Recorded(path, _) => &**path,
+            Self::Named(word) => workload_arg::file_of(word)?,
+            Self::Text(_) => return None,
+        };
+        (services.kind(path) == Some(FileKind::Folder)).then_some(path)
     }
 
     /// Its name, or if it has none the load.

@@ -114,6 +114,8 @@ pub struct Recorded {
     pub course: RecordedCourse,
     /// Whose end is the end of the load.
     pub ends_with: EndsWith,
+    /// The kernel that it was recorded on, if it says so.
+    pub kernel: Option<String>,
 }
 
 /// Whose end is the end of a recorded load.
@@ -138,7 +140,7 @@ pub fn with_course(
 ) -> anyhow::Result<Recorded> {
     let name = input::shown(path);
     let mut recorded = RecordedLoad::new();
-    let ends_with = read(services, path, wanted.window, &mut recorded)?;
+    let (ends_with, kernel) = read(services, path, wanted.window, &mut recorded)?;
     let wakeups = recorded.wakeups();
     check_length(&recorded, &name)?;
     let found = recorded.with_course(&name, wanted.scale);
@@ -155,6 +157,7 @@ pub fn with_course(
         load,
         course,
         ends_with,
+        kernel,
     })
 }
 
@@ -163,7 +166,7 @@ fn read(
     path: &Path,
     window: Window,
     to: &mut RecordedLoad,
-) -> anyhow::Result<EndsWith> {
+) -> anyhow::Result<(EndsWith, Option<String>)> {
     let cannot = model::CannotRead::at(input::shown(path));
     let name = || input::shown(path);
     if let Some(mistaken) = services.misplaced_file(path, WordKind::Recording) {
@@ -181,7 +184,7 @@ fn read(
         anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
     }
     traces::replay(file, to).with_context(name)?;
-    Ok(EndsWith::All)
+    Ok((EndsWith::All, None))
 }
 
 /// Whether the file at `path` is a trace of another program, by its content.
@@ -353,7 +356,7 @@ fn foreign(
     (file, path): (BufReader<Box<dyn Content>>, &Path),
     window: Window,
     to: &mut RecordedLoad,
-) -> anyhow::Result<EndsWith> {
+) -> anyhow::Result<(EndsWith, Option<String>)> {
     let Taken { imported, is_full } = take(file, path, window, to)?;
     for sentence in imported.findings.sentences() {
         services.note(Topic::Recording, sentence);
@@ -375,7 +378,8 @@ fn foreign(
         let at = imported.tasks.iter().position(|it| it.pid == pid)?;
         to.group_of(task_of(at))
     });
-    Ok(recorder.map_or(EndsWith::Unknown, EndsWith::ChildrenOf))
+    let ends_with = recorder.map_or(EndsWith::Unknown, EndsWith::ChildrenOf);
+    Ok((ends_with, imported.findings.kernel))
 }
 
 fn set_policies(imported: &Imported, to: &mut RecordedLoad) {

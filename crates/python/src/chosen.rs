@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use ask::choose::fleet::Fleet;
 use ask::choose::{self, BASELINE, Candidate, Choose, RUNS_MAX};
 use ask::compare::parse_percent;
 use ask::goal::Goal;
 use ask::policy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
+use show::export::ExportTable;
 use show::format::COMPARISONS;
 use show::{Format, Origin, choice};
 
@@ -21,7 +23,13 @@ use crate::wait::wait;
 #[pyclass(frozen, name = "Chosen", module = "runslice._runslice")]
 pub struct PyChosen {
     words: Vec<String>,
-    chosen: choose::Chosen,
+    chosen: Made,
+}
+
+/// For one load, or for many machines.
+enum Made {
+    One(Box<choose::Chosen>),
+    Fleet(Fleet),
 }
 
 #[pymethods]
@@ -82,7 +90,14 @@ impl PyChosen {
             let own: anyhow::Result<_> = made(own);
             let knobs = (knobs.as_deref().map(Path::new), &programs);
             question.candidates = choose::candidates(services, first, (named?, own?), knobs)?;
-            question.ask(services).map_err(ask::Error::into_cause)
+            let made = match question.load.folder(services) {
+                Some(folder) => {
+                    let recordings = runslice::recordings(folder)?;
+                    Fleet::ask(&question, &recordings, services).map(Made::Fleet)
+                }
+                None => question.ask(services).map(|it| Made::One(Box::new(it))),
+            };
+            made.map_err(ask::Error::into_cause)
         })?;
         Ok(Self { words, chosen })
     }
@@ -93,36 +108,82 @@ impl PyChosen {
 
     #[getter]
     fn status(&self) -> u8 {
-        if self.chosen.is_decided() { 0 } else { 6 }
+        let is_decided = match &self.chosen {
+            Made::One(it) => it.is_decided(),
+            Made::Fleet(it) => it.is_decided(),
+        };
+        if is_decided { 0 } else { 6 }
     }
 
     #[getter]
     fn answer(&self) -> Vec<String> {
-        choice::answer(&self.chosen)
+        match &self.chosen {
+            Made::One(it) => choice::answer(it),
+            Made::Fleet(it) => choice::fleet::answer(it),
+        }
     }
 
     #[getter]
-    fn winner(&self) -> Option<(&str, String)> {
-        let winner = self.chosen.winner()?;
-        let command = choice::command(&self.chosen, winner);
-        Some((self.chosen.field.name(winner), command))
+    fn winner(&self) -> Option<(&str, Option<String>)> {
+        match &self.chosen {
+            Made::One(it) => {
+                let winner = it.winner()?;
+                Some((it.field.name(winner), Some(choice::command(it, winner))))
+            }
+            Made::Fleet(it) => Some((&it.candidates[it.winner()?], None)),
+        }
+    }
+
+    /// By candidate, on how many machines it is better, alike, worse, and cannot be told; `None`
+    /// of a single load.
+    #[getter]
+    fn machines(&self) -> Option<Vec<(&str, [usize; 4], f64)>> {
+        let Made::Fleet(it) = &self.chosen else {
+            return None;
+        };
+        let of = |at: usize| {
+            let tally = it.tally(at);
+            let counts = [tally.better, tally.alike, tally.worse, tally.cannot_tell];
+            let name = it.candidates[at].as_str();
+            (name, counts, tally.not_worse_at_least())
+        };
+        Some(it.order().into_iter().map(of).collect())
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let form = format_of(format, COMPARISONS).map_err(|error| raise(error.into()))?;
-        let (chosen, origin) = (&self.chosen, Origin::new(self.command(format)));
-        let page = choice::page(chosen, &origin).filter(|_| form == Format::Html);
-        let bytes = runslice::in_memory(form.export(), |to| match (form.export(), page) {
-            (_, Some(page)) => page.write(to),
-            (Some(form), _) => choice::table(chosen, &origin).write(form, to),
-            _ if form == Format::Json => choice::json(chosen, &origin, to),
-            _ => choice::text(chosen, runslice::width(), to),
+        let origin = Origin::new(self.command(format));
+        let page = match &self.chosen {
+            Made::One(it) => choice::page(it, &origin),
+            Made::Fleet(it) => Some(choice::fleet::page(it, &origin)),
+        };
+        let page = page.filter(|_| form == Format::Html);
+        let bytes = runslice::in_memory(form.export(), |to| {
+            match (form.export(), page, &self.chosen) {
+                (_, Some(page), _) => page.write(to),
+                (Some(form), ..) => self.rows(&origin).write(form, to),
+                (.., Made::One(it)) if form == Format::Json => choice::json(it, &origin, to),
+                (.., Made::Fleet(it)) if form == Format::Json => {
+                    choice::fleet::json(it, &origin, to)
+                }
+                (.., Made::One(it)) => choice::text(it, runslice::width(), to),
+                (.., Made::Fleet(it)) => choice::fleet::write(it, runslice::width(), to),
+            }
         });
         Ok(PyBytes::new(py, &bytes?))
     }
 
     fn table(&self) -> PyResult<PyTable> {
         let origin = Origin::new(self.command("parquet"));
-        PyTable::of_cells(&choice::table(&self.chosen, &origin))
+        PyTable::of_cells(&self.rows(&origin))
+    }
+}
+
+impl PyChosen {
+    fn rows(&self, origin: &Origin) -> ExportTable {
+        match &self.chosen {
+            Made::One(it) => choice::table(it, origin),
+            Made::Fleet(it) => choice::fleet::table(it, origin),
+        }
     }
 }

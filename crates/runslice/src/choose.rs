@@ -2,9 +2,12 @@
 
 mod request;
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use ask::choose::Chosen as Answer;
+use ask::choose::fleet::{self, Fleet};
 use show::choice;
 
 use crate::about::About;
@@ -19,16 +22,26 @@ pub use request::Choose;
 
 /// What was chosen, and why.
 #[derive(Debug)]
-pub struct Chosen(Answer);
+pub enum Chosen {
+    /// For one load.
+    One(Box<Answer>),
+    /// For many machines.
+    Fleet(Fleet),
+}
 
 impl Chosen {
-    /// Simulates the candidates under the load, and ranks them.
+    /// Simulates the candidates under the load, and ranks them; of a folder under each recording in
+    /// it.
     ///
     /// # Errors
     /// When a candidate, the load or a goal is wrong, or the baseline fails.
     pub fn make(request: &Choose) -> anyhow::Result<Self> {
-        let answer = request.asked()?.ask(&COMPUTER);
-        Ok(Self(answer.map_err(ask::Error::into_cause)?))
+        let question = request.asked()?;
+        let answer = match question.load.folder(&COMPUTER) {
+            Some(folder) => Fleet::ask(&question, &recordings(folder)?, &COMPUTER).map(Self::Fleet),
+            None => question.ask(&COMPUTER).map(|it| Self::One(Box::new(it))),
+        };
+        answer.map_err(ask::Error::into_cause)
     }
 
     /// Writes it.
@@ -36,32 +49,60 @@ impl Chosen {
     /// # Errors
     /// When `to` does not take it.
     pub fn write(&self, form: Format, to: &mut dyn Write) -> io::Result<()> {
+        let origin = About::origin();
         let page = self.page().filter(|_| form == Format::Html);
-        match (form.export(), page) {
-            (_, Some(page)) => page.write(to),
-            (Some(export), _) => self.table().write(export, to),
-            _ if form == Format::Json => choice::json(&self.0, &About::origin(), to),
-            _ => choice::text(&self.0, look::width(), to),
+        match (form.export(), page, self) {
+            (_, Some(page), _) => page.write(to),
+            (Some(export), ..) => self.table().write(export, to),
+            (.., Self::One(it)) if form == Format::Json => choice::json(it, &origin, to),
+            (.., Self::Fleet(it)) if form == Format::Json => choice::fleet::json(it, &origin, to),
+            (.., Self::One(it)) => choice::text(it, look::width(), to),
+            (.., Self::Fleet(it)) => choice::fleet::write(it, look::width(), to),
         }
     }
 
     /// The page; `None` if there is nothing to draw, because every candidate but the baseline
     /// failed.
     pub fn page(&self) -> Option<Page> {
-        choice::page(&self.0, &About::origin())
+        match self {
+            Self::One(it) => choice::page(it, &About::origin()),
+            Self::Fleet(it) => Some(choice::fleet::page(it, &About::origin())),
+        }
     }
 
-    /// A row for each candidate and goal.
+    /// A row for each candidate and goal, and for each machine of many.
     pub fn table(&self) -> ExportTable {
-        choice::table(&self.0, &About::origin())
+        match self {
+            Self::One(it) => choice::table(it, &About::origin()),
+            Self::Fleet(it) => choice::fleet::table(it, &About::origin()),
+        }
     }
 
     /// Inconclusive if the runs do not decide.
     pub fn status(&self) -> Status {
-        if self.0.is_decided() {
+        let is_decided = match self {
+            Self::One(it) => it.is_decided(),
+            Self::Fleet(it) => it.is_decided(),
+        };
+        if is_decided {
             Status::Done
         } else {
             Status::Inconclusive
         }
     }
+}
+
+/// The recordings of a folder.
+///
+/// # Errors
+/// When it cannot be read, or has none.
+pub fn recordings(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let cannot = model::CannotRead::at(folder.display());
+    let entries = fs::read_dir(folder).map_err(&cannot)?;
+    let files: io::Result<Vec<_>> = entries.map(|it| Ok(it?.path())).collect();
+    Ok(fleet::recordings(
+        &COMPUTER,
+        folder,
+        files.map_err(&cannot)?,
+    )?)
 }

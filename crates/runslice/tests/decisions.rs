@@ -1,10 +1,34 @@
-//! `runslice choose`: decisions that are asked again.
+//! `runslice choose`: decisions that are asked again, and many machines.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::choose::{folder, said};
+use crate::choose::{candidate, folder, ftrace, json, said};
+
+/// What is asked of the folder of [`fleet`].
+const OF_ALL: [&str; 8] = [
+    "--from",
+    "all",
+    "--goal",
+    "mean delay of web",
+    "fifo",
+    "mlfq",
+    "--not-modelled",
+    "0",
+];
+
+/// A folder with recordings of three machines in `all`, of which one is too short.
+fn fleet(name: &str) -> PathBuf {
+    let folder = folder(&format!("fleet-{name}"));
+    fs::create_dir(folder.join("all")).expect("writable");
+    for (name, turns) in [("a", 300), ("b", 400), ("c", 8)] {
+        fs::write(folder.join(format!("all/{name}.txt")), ftrace(turns)).expect("writable");
+    }
+    fs::write(folder.join("all/notes.md"), "no recording").expect("writable");
+    folder
+}
 
 #[test]
 fn a_decision_is_asked_again_and_what_has_changed_is_named() {
@@ -84,4 +108,80 @@ fn a_decision_that_was_touched_up_or_is_of_another_program_is_refused() {
     refused("d.bundle is no decision of `choose -o FILE.bundle`");
     let (_, error) = said(&folder, &["--again", "d.bundle", "-w", "desk"], 2);
     assert!(error.contains("--again"), "{error}");
+}
+
+#[test]
+fn of_many_machines_each_one_counts_once() {
+    let folder = fleet("counts");
+    let document = json(&folder, &OF_ALL, 6);
+    assert_eq!(document["runslice_fleet"], 1, "{document}");
+    let machines = document["machines"].as_array().expect("a list");
+    let names: Vec<_> = machines
+        .iter()
+        .map(|it| it["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    // `c` is too short: nothing can be told of it, and so nobody changes all three.
+    let fifo = candidate(&document, "fifo");
+    let counts = &fifo["machines"];
+    assert_eq!(counts["better"], 2, "{fifo}");
+    assert_eq!(counts["cannot_tell"], 1, "{fifo}");
+    assert_eq!(counts["all"], 3, "{fifo}");
+    assert_eq!(document["winner"], Value::Null, "{document}");
+    let one = json(
+        &folder,
+        &[&["--from", "all/a.txt"], &OF_ALL[2..]].concat(),
+        0,
+    );
+    let alone = &candidate(&one, "fifo")["goals"][0]["comparison"];
+    let among = &machines[0]["candidates"][0]["goals"][0]["comparison"];
+    assert_eq!(among["ratio"], alone["ratio"], "the same answer as alone");
+    let (text, _) = said(&folder, &OF_ALL, 6);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let want = "Stay with eevdf on 3 machines as a whole: fifo is likely better on 2, alike on 0, \
+                worse on 0, cannot tell on 1.";
+    assert!(flat.starts_with(want), "{flat}");
+    assert!(
+        flat.contains("fifo is not worse on at least 13 %"),
+        "{flat}"
+    );
+    assert!(text.lines().all(|it| it.chars().count() <= 80), "{text}");
+    for name in names {
+        let line = text.lines().find(|it| it.starts_with(&format!("{name} ")));
+        assert!(line.is_some(), "fewer than 20: a line each: {text}");
+    }
+    assert!(!text.contains("mean over"), "{text}");
+}
+
+#[test]
+fn many_machines_are_told_in_each_form_and_asked_again() {
+    let folder = fleet("forms");
+    said(&folder, &[&OF_ALL[..], &["-o", "a.csv"]].concat(), 6);
+    let csv = fs::read_to_string(folder.join("a.csv")).expect("a table");
+    assert_eq!(csv.lines().count(), 1 + 3 * 2, "{csv}");
+    said(&folder, &[&OF_ALL[..], &["-o", "a.html"]].concat(), 6);
+    let page = fs::read_to_string(folder.join("a.html")).expect("a page");
+    assert!(
+        page.contains("Which scheduler for these machines?"),
+        "{page}"
+    );
+    // The two that can be told.
+    fs::remove_file(folder.join("all/c.txt")).expect("it is there");
+    let (text, _) = said(&folder, &OF_ALL, 0);
+    let want = "Change from eevdf to fifo on 2 machines: likely better on 2, alike on 0, worse on";
+    assert!(text.starts_with(want), "{text}");
+    let bundle = [&OF_ALL[..], &["-o", "fleet.bundle"]].concat();
+    said(&folder, &bundle, 0);
+    said(&folder, &["--again", "fleet.bundle"], 0);
+    fs::write(folder.join("all/b.txt"), ftrace(401)).expect("writable");
+    let (_, error) = said(&folder, &["--again", "fleet.bundle"], 1);
+    assert!(error.contains("since the decision: all/b.txt"), "{error}");
+    for name in ["a", "b"] {
+        fs::remove_file(folder.join(format!("all/{name}.txt"))).expect("it is there");
+    }
+    let (_, error) = said(&folder, &OF_ALL, 2);
+    assert!(
+        error.contains("all: there is no recording in this folder"),
+        "{error}"
+    );
 }

@@ -137,6 +137,7 @@ fn call_for(answer: AnswerKind) -> String {
         AnswerKind::Choice => {
             "choose mlfq -w load.toml --goal 'mean wait' --format json".to_owned()
         }
+        AnswerKind::Fleet => "choose mlfq --from fleet --goal 'mean wait' --format json".to_owned(),
         AnswerKind::Score => "score e.jsonl --format json".to_owned(),
         AnswerKind::Fidelity => format!("fidelity --from {recorded} --profile ideal --format json"),
         AnswerKind::Explanation => "explain fifo -w load.toml --json".to_owned(),
@@ -162,6 +163,8 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
     folder.write("e.toml", "[[load]]\nload = 'desk'\n");
     folder.said("sim eevdf -w desk --duration 2s --events e.jsonl", 0);
     fs::create_dir(folder.0.join("in")).expect("writable");
+    fs::create_dir(folder.0.join("fleet")).expect("writable");
+    fs::copy(folder.0.join("e.jsonl"), folder.0.join("fleet/a.jsonl")).expect("writable");
     folder.said("list --copy sjf -o sjf.bpf.c", 0);
     folder.said("build sjf.bpf.c -o in/sjf.bpf.o", 0);
     let versions = AnswerKind::ALL.map(|answer| {
@@ -176,7 +179,7 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
         assert_eq!(version, Some(answer.version().into()), "{answer:?}");
         answer.version()
     });
-    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
 }
 
 /// The last columns of each table of a run, and those that `list --columns` names for it.

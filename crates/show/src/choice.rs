@@ -1,6 +1,7 @@
 //! Which scheduler for a load, and why: harm first.
 
 mod decide;
+pub mod fleet;
 mod json;
 mod sentences;
 mod words;

@@ -1,7 +1,7 @@
 //! All candidates under one load, and how they did.
 
 use anyhow::bail;
-use model::{Advised, MachineSpec, Nanos};
+use model::{Advised, Kernel, MachineSpec, Nanos};
 use stats::compare::series::BLOCKS_MIN;
 use stats::compare::{Choice, Extent, MetricRow, Question, Role, Set, Settings, compare, least_of};
 
@@ -32,6 +32,8 @@ pub struct Field {
     pub runs: usize,
     /// Seed of the first run; those of the others follow from it.
     pub seed: u64,
+    /// The kernel that the recording is of, as far as it says so.
+    pub kernel: Option<String>,
     /// Which recording it is, if the load is one.
     pub identity: Option<Identity>,
     /// By how much later than the load says the tasks of a run began.
@@ -78,6 +80,15 @@ impl Field {
             Which::Goals => &mut self.sets,
             Which::Rest => &mut self.rest,
         }
+    }
+
+    /// The kernel that the load was recorded on; else the simulated one.
+    #[must_use]
+    pub fn recorded_on(&self) -> String {
+        // Of `6.18.44-generic` the first two numbers.
+        let series = |it: &String| it.split('.').take(2).collect::<Vec<_>>().join(".");
+        let simulated = || Kernel::name(self.machine.kernel).to_owned();
+        self.kernel.as_ref().map_or_else(simulated, series)
     }
 
     /// The candidates with the hashes of their objects.

@@ -140,6 +140,7 @@ pub fn run(
         load,
         course,
         ends_with,
+        kernel,
     } = recording::with_course(services, path, wanted)?;
     recording::say_score(services, path);
     let jitter = request
@@ -182,6 +183,7 @@ pub fn run(
         is_asked: !request.goals.is_empty(),
         runs: jitters as usize,
         seed: first[0].seed,
+        kernel,
         identity: score_file::Identity::of(services, path).ok(),
         start_jitter: first[0].workload.start_jitter,
         sets: names.map(|it| Set::new(&it, "", "simulated")).collect(),

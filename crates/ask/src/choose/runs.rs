@@ -86,6 +86,7 @@ pub fn run(
         is_asked: !request.goals.is_empty(),
         runs: specs.len(),
         seed: specs[0][0].seed,
+        kernel: None,
         identity: None,
         start_jitter: specs[0][0].workload.start_jitter,
         sets: names.map(|it| Set::new(&it, "", "simulated")).collect(),

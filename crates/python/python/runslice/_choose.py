@@ -34,9 +34,26 @@ class Choice(Answer[_runslice.Chosen]):
 
     @property
     def try_it(self) -> str | None:
-        """The command that runs the winner on a kernel, as a shell takes it."""
+        """The command that runs the winner on a kernel, as a shell takes it; of one machine."""
         winner = self._made.winner
         return None if winner is None else winner[1]
+
+    @property
+    def machines(self) -> dict[str, dict[str, float]] | None:
+        """Of a folder: by candidate, on how many machines it is ``better``, ``alike``, ``worse``,
+        ``cannot_tell``, and the share on which it is ``not_worse_at_least``. Else ``None``."""
+        if self._made.machines is None:
+            return None
+        return {
+            name: {
+                "better": better,
+                "alike": alike,
+                "worse": worse,
+                "cannot_tell": cannot_tell,
+                "not_worse_at_least": share,
+            }
+            for name, (better, alike, worse, cannot_tell), share in self._made.machines
+        }
 
     @property
     def status(self) -> int:
@@ -81,7 +98,7 @@ def choose(
     """Say which scheduler is best for a load. It is ``runslice choose``.
 
     Args:
-        workload: the workload, or a recording.
+        workload: the workload, a recording, or a folder with a recording of each of many machines.
         goals: what is to become better, such as ``"p99 wait of ui"``. Default: the goals of the
             workload.
         policies: the candidates. Default: every built-in policy, unless ``knobs`` names some.

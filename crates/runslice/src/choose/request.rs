@@ -38,6 +38,7 @@ pub struct Choose {
     pub goal: Vec<Goal>,
 
     /// Workload: a built-in name, a TOML file, an rt-app configuration, or a trace as for --from.
+    /// Both take a folder with a recording of each of many machines, too.
     #[arg(short, long, required_unless_present_any = ["from", "again"])]
     pub workload: Option<String>,
 

@@ -85,14 +85,14 @@ pub fn write(chosen: &Chosen, origin: &Origin, to: &mut dyn Write) -> io::Result
 }
 
 /// The objects of candidates.
-fn objects(of: &[(String, Option<String>)]) -> Vec<Value> {
+pub fn objects(of: &[(String, Option<String>)]) -> Vec<Value> {
     let all = of.iter();
     all.map(|(name, hash)| json!({ "name": name, "blake3": hash }))
         .collect()
 }
 
 /// Which table of errors it was.
-fn ratio_errors() -> Value {
+pub fn ratio_errors() -> Value {
     let table = ErrorTable::own();
     json!({
         "measured_on": table.measured_on,

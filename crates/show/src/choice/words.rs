@@ -186,7 +186,7 @@ pub fn change(effect: &Effect, measure: Measure, shift: f64) -> String {
 }
 
 /// A name that fits its column.
-fn short(name: &str) -> String {
+pub fn short(name: &str) -> String {
     let letters: Vec<char> = name.chars().collect();
     if letters.len() <= NAME {
         return name.to_owned();
@@ -207,7 +207,7 @@ pub fn names(field: &Field, all: &[usize]) -> String {
 }
 
 /// A sentence in lines that a terminal has room for. What begins it stands before each line.
-fn paragraph(text: &str, width: usize, to: &mut dyn Write) -> io::Result<()> {
+pub fn paragraph(text: &str, width: usize, to: &mut dyn Write) -> io::Result<()> {
     let words = text.trim_start();
     let indent = &text[..text.len() - words.len()];
     let room = width.min(WIDTH);

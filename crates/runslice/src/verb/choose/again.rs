@@ -23,6 +23,7 @@ use crate::verb::Verb;
 /// What is read of a decision before it is asked again.
 #[derive(Deserialize)]
 struct Kept {
+    #[serde(alias = "runslice_fleet")]
     runslice_choice: u32,
     version: String,
     command: Vec<String>,
@@ -87,8 +88,8 @@ pub fn run(request: &Choose, file: &Path) -> anyhow::Result<Status> {
 
 /// Refuses what another program decided.
 fn check_program(kept: &Kept, shown: &str) -> anyhow::Result<()> {
-    let own = AnswerKind::Choice.version();
-    if kept.runslice_choice != own || kept.version != About::VERSION {
+    let own = [AnswerKind::Choice, AnswerKind::Fleet].map(AnswerKind::version);
+    if !own.contains(&kept.runslice_choice) || kept.version != About::VERSION {
         bail!(Advised::new(
             format!("{shown} is a decision of runslice {}", kept.version),
             format!("this is {}: ask with that one", About::VERSION)
