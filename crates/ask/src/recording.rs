@@ -23,6 +23,7 @@ use crate::kind::WordKind;
 use crate::note::Topic;
 use crate::score_file;
 use crate::services::{Content, Services};
+use crate::words::counted;
 
 /// Operations of a load that is made of a foreign trace, at most.
 const MOST_OPERATIONS: u64 = 5_000_000;
@@ -325,6 +326,16 @@ struct Taken {
     imported: Imported,
     /// There was more of it than a load may have.
     is_full: bool,
+    alarms: Alarms,
+}
+
+/// Tasks that ended after their alarm clocks had rung.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Alarms {
+    /// That compute until then, and so stop by the clock.
+    by_clock: u64,
+    /// That do something else, too.
+    others: u64,
 }
 
 /// Reads a trace of another program into `to`.
@@ -347,7 +358,12 @@ fn take(
     to.begin(&imported.header);
     to.finish(imported.end);
     set_policies(&imported, to);
-    Ok(Taken { imported, is_full })
+    let alarms = set_alarms(&imported, to);
+    Ok(Taken {
+        imported,
+        is_full,
+        alarms,
+    })
 }
 
 /// Reads a trace of another program, and says what was found in it.
@@ -357,8 +373,14 @@ fn foreign(
     window: Window,
     to: &mut RecordedLoad,
 ) -> anyhow::Result<(EndsWith, Option<String>)> {
-    let Taken { imported, is_full } = take(file, path, window, to)?;
-    for sentence in imported.findings.sentences() {
+    let Taken {
+        imported,
+        is_full,
+        alarms,
+    } = take(file, path, window, to)?;
+    let tick = imported.header.machine.tick();
+    let stops = stops_in_words(alarms, to.end_together(tick), tick);
+    for sentence in imported.findings.sentences().into_iter().chain(stops) {
         services.note(Topic::Recording, sentence);
     }
     if is_full {
@@ -392,6 +414,46 @@ fn set_policies(imported: &Imported, to: &mut RecordedLoad) {
             to.set_cpus(task, cpus);
         }
     }
+}
+
+/// Has tasks that only computed until their alarm clocks rang stop by the clock.
+fn set_alarms(imported: &Imported, to: &mut RecordedLoad) -> Alarms {
+    let mut alarms = Alarms::default();
+    for (id, task) in (0..).zip(&imported.tasks) {
+        if let Some(alarm) = task.alarm.filter(|_| task.ended) {
+            let is_by_clock = to.set_alarm(TaskId(id), alarm);
+            alarms.by_clock += u64::from(is_by_clock);
+            alarms.others += u64::from(!is_by_clock);
+        }
+    }
+    alarms
+}
+
+/// Who stops by the clock, and who may: `together` ended within a `tick` after unlike work.
+fn stops_in_words(
+    alarms: Alarms,
+    together: Option<(usize, SimTime)>,
+    tick: Nanos,
+) -> Option<String> {
+    let Alarms { by_clock, others } = alarms;
+    if by_clock + others > 0 {
+        let stop = if by_clock == 1 { "stops" } else { "stop" };
+        let mut said = format!("{} {stop} by an alarm clock", counted(by_clock, "task"));
+        if others > 0 {
+            said += &format!(
+                "; {} ended after one and did more than compute: their work stays as recorded",
+                counted(others, "task")
+            );
+        }
+        return Some(said);
+    }
+    let (tasks, end) = together?;
+    Some(format!(
+        "{tasks} tasks that only computed ended within {tick} of each other, at {}, after unlike \
+         CPU time: they may stop by the clock. They get their recorded CPU time; a recording with \
+         `signal:signal_generate` tells",
+        end.since(SimTime::ZERO)
+    ))
 }
 
 /// The CPUs that a task is bound to; `None`: all, or it is not known.
@@ -501,6 +563,28 @@ mod tests {
                 "{bad}"
             );
         }
+    }
+
+    #[test]
+    fn who_stops_by_the_clock_is_said_and_who_may_is_not_guessed() {
+        let tick = Nanos::from_millis(4);
+        let of = |by_clock, others, together| {
+            stops_in_words(Alarms { by_clock, others }, together, tick)
+        };
+        assert_eq!(of(0, 0, None), None);
+        assert_eq!(of(2, 0, None).unwrap(), "2 tasks stop by an alarm clock");
+        assert_eq!(
+            of(1, 3, None).unwrap(),
+            "1 task stops by an alarm clock; 3 tasks ended after one and did more than compute: \
+             their work stays as recorded"
+        );
+        let said = of(0, 0, Some((2, SimTime::from_nanos(2_330_000_000)))).unwrap();
+        assert!(
+            said.starts_with(
+                "2 tasks that only computed ended within 4.00 ms of each other, at 2.33 s"
+            ),
+            "{said}"
+        );
     }
 
     #[test]

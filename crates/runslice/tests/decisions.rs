@@ -1,8 +1,10 @@
-//! `runslice choose`: decisions that are asked again, and many machines.
+//! `runslice choose`: decisions that are asked again, many machines, and programs that stop by the
+//! clock.
 
 use std::fs;
 use std::path::PathBuf;
 
+use runslice_tests::command;
 use serde_json::Value;
 
 use crate::choose::{candidate, folder, ftrace, json, said};
@@ -184,4 +186,84 @@ fn many_machines_are_told_in_each_form_and_asked_again() {
         error.contains("all: there is no recording in this folder"),
         "{error}"
     );
+}
+
+/// Two programs that compute for a second on one CPU: in turns of 20 and of 5 ms until their alarm
+/// clocks ring, of which the trace tells if `tells`.
+fn two_until_an_alarm(tells: bool) -> String {
+    let mut text = "# tracer: nop\n".to_owned();
+    let mut line = |who: &str, us: u64, what: String| {
+        let (s, us) = (5 + us / 1_000_000, us % 1_000_000);
+        text += &format!(" {who} [000] d.h1. {s}.{us:06}: {what}\n");
+    };
+    let switch = |from: u32, state: char, to: u32| {
+        let name = |pid: u32| if pid == 0 { "swapper/0" } else { "hog" };
+        format!(
+            "sched_switch: prev_comm={} prev_pid={from} prev_prio=120 prev_state={state} ==> \
+             next_comm={} next_pid={to} next_prio=120",
+            name(from),
+            name(to)
+        )
+    };
+    for pid in [70, 71] {
+        let wake = format!("sched_wakeup: comm=hog pid={pid} prio=120 target_cpu=000");
+        line("<idle>-0", 0, wake);
+    }
+    line("<idle>-0", 1, switch(0, 'R', 70));
+    for turn in 0..40_u64 {
+        let begin = turn * 25_000;
+        if turn > 0 {
+            line("hog-71", begin, switch(71, 'R', 70));
+        }
+        line("hog-70", begin + 20_000, switch(70, 'R', 71));
+    }
+    for pid in [70, 71].into_iter().filter(|_| tells) {
+        let alarm = "signal_generate: sig=14 errno=0 code=128 comm=hog";
+        line(
+            "hog-71",
+            1_000_000,
+            format!("{alarm} pid={pid} grp=1 res=0"),
+        );
+    }
+    line("hog-71", 1_000_100, switch(71, 'X', 70));
+    line("hog-70", 1_000_200, switch(70, 'X', 0));
+    text
+}
+
+#[test]
+fn a_program_that_stops_by_the_clock_stops_by_it_under_every_scheduler() {
+    let folder = folder("alarm");
+    let words = [
+        "--from",
+        "hogs.txt",
+        "--goal",
+        "time of hog",
+        "fifo",
+        "mlfq",
+        "--cpus",
+        "2",
+    ];
+    let ends = |tells: bool| {
+        fs::write(folder.join("hogs.txt"), two_until_an_alarm(tells)).expect("writable");
+        let made = [&["choose"], &words[..], &["--format", "json"]].concat();
+        let made = command::run(env!("CARGO_BIN_EXE_runslice"), &folder, &made);
+        let document: Value = serde_json::from_slice(&made.stdout).expect("JSON");
+        let of = |name: &str| {
+            candidate(&document, name)["goals"][0]["value"]
+                .as_f64()
+                .unwrap()
+        };
+        let said = String::from_utf8_lossy(&made.stderr).into_owned();
+        (["eevdf", "fifo", "mlfq"].map(of), said)
+    };
+    let (with, said) = ends(true);
+    assert!(said.contains("2 tasks stop by an alarm clock"), "{said}");
+    for end in with {
+        // They begin up to 4 ms later.
+        assert!((1.0e9..1.01e9).contains(&end), "{with:?}");
+    }
+    // With a CPU each, the recorded CPU time is over sooner, and somebody is told so.
+    let (without, said) = ends(false);
+    assert!(said.contains("they may stop by the clock"), "{said}");
+    assert!(without.iter().all(|end| *end < 0.9e9), "{without:?}");
 }

@@ -1,5 +1,6 @@
 //! A workload made of a recording: what each task ran, what it waited for, and whom it woke.
 
+mod clocked;
 mod course;
 mod period;
 #[cfg(test)]
@@ -12,6 +13,7 @@ use crate::{
     Capacity, Channel, ChannelKind, CpuSet, Dist, Group, INTERRUPT_PRIORITY, Operation,
     SchedPolicy, Scripted, Step, TaskKind, UtilClamps, Workload,
 };
+use clocked::Stints;
 use course::Course;
 pub use course::RecordedCourse;
 use model::{
@@ -99,13 +101,20 @@ struct RecordedTask {
     /// How the wakeup that is under way wakes it.
     waking: Waking,
     script: Vec<Act>,
+    stints: Stints,
     course: Course,
+    /// When it exited.
+    ended: Option<SimTime>,
+    /// Whether it computes until an alarm, and keeps when that is.
+    polls: bool,
 }
 
 /// What a task does. Bursts are scaled when the workload is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Run(Nanos),
+    /// Computes until so long after its begin, by the clock.
+    Poll(Nanos),
     /// Sleeps for so long; [`Act::Woken`] follows.
     Sleep(Nanos),
     /// The clock woke it at this time after the begin. It stands by itself, so that no act is
@@ -139,6 +148,7 @@ impl RecordedTask {
         if let Some(since) = self.running.filter(|since| *since < now) {
             self.burst += now.since(since);
             self.course.add(since, now);
+            self.stints.add(since, now, self.script.len());
             self.running = Some(now);
         }
     }
@@ -195,6 +205,36 @@ impl RecordedLoad {
         if let Some(task) = self.task(task) {
             task.cpus = Some(cpus);
         }
+    }
+
+    /// Lets a task that only computed stop when its alarm clock rings, and not when it has had its
+    /// recorded CPU time. Says whether it did so: what others wait for cannot be cut off. Nothing
+    /// of the recording may come after that.
+    pub fn set_alarm(&mut self, task: TaskId, alarm: SimTime) -> bool {
+        self.task(task).is_some_and(|it| it.stop_by(alarm))
+    }
+
+    /// The tasks that only computed and ended within `tick` of each other although they had
+    /// computed for times that differ by more: most at one moment, with that moment. They may stop
+    /// by the clock, which no event of the scheduler tells.
+    #[must_use]
+    pub fn end_together(&self, tick: Nanos) -> Option<(usize, SimTime)> {
+        let mut ends: Vec<(SimTime, Nanos)> = self
+            .tasks
+            .iter()
+            .filter_map(RecordedTask::computed_until)
+            .collect();
+        ends.sort_unstable();
+        let groups = (0..ends.len()).filter_map(|first| {
+            let (begin, _) = ends[first];
+            let is_near = |it: &&(SimTime, Nanos)| it.0.since(begin) <= tick;
+            let near: Vec<_> = ends[first..].iter().take_while(is_near).collect();
+            let computed = near.iter().map(|it| it.1.get());
+            let (least, most) = (computed.clone().min()?, computed.max()?);
+            let differs = most - least > tick.get();
+            differs.then_some((near.len(), near[near.len() - 1].0))
+        });
+        groups.max_by_key(|it| it.0)
     }
 
     /// The group that a task will be in the workload; `None` if it did not run.
@@ -343,7 +383,10 @@ impl RecordedLoad {
             spans: Vec::new(),
             waking: Waking::Plain,
             script: Vec::new(),
+            stints: Stints::default(),
             course: Course::default(),
+            ended: None,
+            polls: false,
         });
     }
 
@@ -403,6 +446,7 @@ impl RecordedLoad {
             if state != PrevState::Runnable {
                 prev.flush();
                 prev.asleep = now;
+                prev.ended = (state == PrevState::Dead).then_some(now);
             }
         }
     }
@@ -477,7 +521,7 @@ impl RecordedLoad {
                 clamps: UtilClamps::default(),
                 // Nothing of a task is there twice at any time, but of one.
                 body: maker.body(own, mem::take(&mut task.script)),
-                variables: 0,
+                variables: u32::from(task.polls),
             })
             .collect();
         // Of the kinds of channels a queue wakes plainly, a socket as one that is about to sleep.
@@ -559,6 +603,7 @@ impl Maker {
         };
         Some(match act {
             Act::Run(span) => Scripted::Run(self.scale.of(span)),
+            Act::Poll(span) => Scripted::Poll(span),
             Act::Sleep(span) => Scripted::Sleep(span),
             Act::Woken(_) => return None,
             Act::SleepUntil(span) => Scripted::SleepUntil(span),

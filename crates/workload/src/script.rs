@@ -14,6 +14,8 @@ pub type Script = Arc<[Scripted]>;
 pub enum Scripted {
     /// Computes for so long.
     Run(Nanos),
+    /// Computes until so long after its begin, by the clock.
+    Poll(Nanos),
     /// Sleeps for so long.
     Sleep(Nanos),
     /// Sleeps until so long after the begin of the run.
@@ -44,6 +46,9 @@ pub enum Scripted {
     Yield,
 }
 
+/// How often a task that stops by the clock looks at it: it stops so much too late at most.
+const POLLED: Nanos = Nanos::from_micros(250);
+
 const _: () = assert!(size_of::<Scripted>() == 16);
 
 impl Scripted {
@@ -57,6 +62,12 @@ impl Scripted {
         };
         match self {
             Self::Run(span) => Operation::Run(Some(amount(span))),
+            // Nothing of a script is nested, so that one variable is enough.
+            Self::Poll(span) => Operation::Poll {
+                span: amount(span),
+                step: POLLED,
+                slot: 0,
+            },
             Self::Sleep(span) => Operation::Sleep(amount(span)),
             Self::SleepUntil(span) => Operation::SleepUntil(amount(span)),
             Self::Recv(channel) => Operation::Recv(place(channel)),

@@ -19,18 +19,21 @@ const SCHEDULER: [&str; 9] = [
     "sched/sched_process_exit",
     "task/task_rename",
 ];
-/// They tell a sleep by clock from work that comes from outside.
-const INTERRUPTS: [&str; 6] = [
+/// They tell a sleep by clock from work that comes from outside, and who stops by an alarm clock.
+const INTERRUPTS: [&str; 7] = [
     "irq/irq_handler_entry",
     "irq/irq_handler_exit",
     "irq/softirq_entry",
     "irq/softirq_exit",
     "timer/hrtimer_expire_entry",
     "timer/hrtimer_expire_exit",
+    "signal/signal_generate",
 ];
 /// Of softirqs only those of timers, `TIMER_SOFTIRQ` and `HRTIMER_SOFTIRQ` (6.18,
 /// include/linux/interrupt.h): the flags of each record tell the others.
 const TIMERS: &str = "vec == 1 || vec == 8";
+/// Of signals only `SIGALRM`.
+const ALARMS: &str = "sig == 14";
 /// Waiting and waking through the memory of programs; kernels from 6.7 on have the later ones.
 const FUTEX: [&str; 5] = [
     "futex",
@@ -77,6 +80,7 @@ impl Event {
             name: name.to_owned(),
             filter: match name {
                 "softirq_entry" | "softirq_exit" => TIMERS,
+                "signal_generate" => ALARMS,
                 _ => "",
             },
         }
@@ -220,6 +224,7 @@ mod tests {
         let folder = tracefs(&[
             "sched/sched_switch",
             "irq/softirq_entry",
+            "signal/signal_generate",
             "syscalls/sys_enter_futex",
         ]);
         let wanted = WantedEvents {
@@ -231,10 +236,12 @@ mod tests {
         let want = [
             "sched:sched_switch",
             "irq:softirq_entry",
+            "signal:signal_generate",
             "syscalls:sys_enter_futex",
         ];
         assert_eq!(names(&chosen), want);
         assert_eq!(chosen.events[1].filter, TIMERS);
+        assert_eq!(chosen.events[2].filter, ALARMS);
         assert!(chosen.missing.contains(&"sched:sched_waking".to_owned()));
         assert!(
             chosen

@@ -138,6 +138,7 @@ mod tests {
             mostly: None,
             parent: parent.map(TaskId),
             ended,
+            alarm: None,
         }
     }
 

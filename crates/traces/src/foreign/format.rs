@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::foreign::cursor::Endian;
 use crate::foreign::error::Error;
 use crate::foreign::record::{Comm, CpuContext, InterruptSource, Left, RecordWhat, Who};
-use crate::foreign::text::{is_timer, softirq_of, waking_sync};
+use crate::foreign::text::{alarm, is_timer, softirq_of, waking_sync};
 
 /// The descriptions of a file.
 #[derive(Debug, Default)]
@@ -59,6 +59,7 @@ enum FieldKind {
     Fork,
     Exec,
     Exit,
+    Signal,
     Rename,
     IrqEntry,
     IrqExit,
@@ -109,6 +110,11 @@ impl FieldKind {
             ),
             ("sched_process_exec", Self::Exec, (&["pid", "old_pid"], &[])),
             ("sched_process_exit", Self::Exit, (&["pid"], &[])),
+            (
+                "signal_generate",
+                Self::Signal,
+                (&["sig", "code", "pid"], &[]),
+            ),
             // Some kernels (6.18.15) leave out whom: the thread that renames itself.
             ("task_rename", Self::Rename, (&["newcomm"], &["pid"])),
             ("irq_handler_entry", Self::IrqEntry, (&[], &["name"])),
@@ -241,6 +247,7 @@ impl Formats {
                 old: small(1)?,
             },
             FieldKind::Exit => RecordWhat::Exit(small(0)?),
+            FieldKind::Signal => alarm((number(0)?, number(1)?), small(2)?)?,
             FieldKind::Rename => RecordWhat::Rename(Who {
                 pid: small(1).unwrap_or(current),
                 comm: comm(0)?,

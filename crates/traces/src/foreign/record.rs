@@ -232,6 +232,8 @@ pub enum RecordWhat {
     },
     /// `sched_process_exit`: the thread still runs for a moment.
     Exit(u32),
+    /// `signal_generate`: this thread's own alarm clock is sent to it.
+    Alarm(u32),
     /// `task_rename`.
     Rename(Who),
     /// An interrupt begins.

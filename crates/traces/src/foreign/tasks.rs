@@ -34,6 +34,8 @@ pub struct Named {
     pub parent: Option<TaskId>,
     /// Whether it had ended when the trace did.
     pub ended: bool,
+    /// When its alarm clock rang last.
+    pub alarm: Option<SimTime>,
 }
 
 /// How many records of a thread's wakeups show each priority: of the first four that it had, since
@@ -302,6 +304,12 @@ impl Tasks {
                 self.no_interrupt(record.cpu);
             }
             RecordWhat::WakingSync(pid) => self.cpu(record.cpu).sync = Some(pid),
+            RecordWhat::Alarm(pid) => {
+                let now = self.end();
+                if let Some(live) = self.live.get(&pid) {
+                    self.named[live.id.index()].alarm = Some(now);
+                }
+            }
             RecordWhat::Exit(_) => {}
         }
     }
@@ -367,6 +375,7 @@ impl Tasks {
             mostly: None,
             parent,
             ended: false,
+            alarm: None,
         });
         self.findings.before += u64::from(parent.is_none());
         let live = Live {

@@ -507,6 +507,7 @@ fn names_of_threads_become_names_of_groups_that_differ() {
         mostly: None,
         parent: None,
         ended: false,
+        alarm: None,
     };
     let tasks = [
         named(1, "sh", 120),

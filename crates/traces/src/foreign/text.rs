@@ -6,7 +6,7 @@
 
 mod fields;
 
-pub use fields::{is_timer, softirq_of, waking_sync};
+pub use fields::{alarm, is_timer, softirq_of, waking_sync};
 use fields::{number, word};
 
 use std::io::{BufRead, Read as _};

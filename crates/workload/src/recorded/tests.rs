@@ -18,12 +18,12 @@ pub(crate) fn detailed(
     event.expect("numbers that mean something")
 }
 
-fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
+pub(crate) fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
     let kind = (EventKind::Switch, left as u8);
     detailed(at, kind, next, (prev.into(), 0))
 }
 
-fn recorded(events: &[Event]) -> RecordedLoad {
+pub(crate) fn recorded(events: &[Event]) -> RecordedLoad {
     let mut recorded = RecordedLoad::new();
     recorded.begin(&Header {
         policy: "p".to_owned(),
@@ -48,12 +48,12 @@ fn recorded(events: &[Event]) -> RecordedLoad {
 
 const NONE: u32 = TaskId::NONE.0;
 
-fn new(at: u64, task: u32, parent: u32) -> Event {
+pub(crate) fn new(at: u64, task: u32, parent: u32) -> Event {
     let words = (u64::from(task) << 32, u64::from(parent) << 32);
     event(at, EventKind::New, task, words)
 }
 
-fn wakeup(at: u64, task: u32, waker: u32) -> Event {
+pub(crate) fn wakeup(at: u64, task: u32, waker: u32) -> Event {
     event(at, EventKind::Wakeup, task, (waker.into(), 0))
 }
 

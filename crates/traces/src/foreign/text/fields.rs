@@ -18,6 +18,7 @@ pub fn has_name(event: &[u8]) -> bool {
             | b"sched_migrate_task"
             | b"sched_process_fork"
             | b"sched_process_exit"
+            | b"signal_generate"
             | b"task_rename"
     )
 }
@@ -76,6 +77,16 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<RecordWhat> {
             old: narrow(last_value(text, b"old_pid=")?)?,
         },
         b"sched_process_exit" => RecordWhat::Exit(narrow(last_value(text, b" pid=")?)?),
+        b"signal_generate" => {
+            let code = after(text, b"code=")?;
+            let code = if let Some(code) = code.strip_prefix(b"-") {
+                -i64::from(narrow(digits(code)?)?)
+            } else {
+                i64::from(narrow(digits(code)?)?)
+            };
+            let signal = i64::from(narrow(value(text, b"sig=")?)?);
+            alarm((signal, code), narrow(last_value(text, b" pid=")?)?)?
+        }
         b"task_rename" => rename(text)?,
         b"irq_handler_entry" => RecordWhat::Enter(InterruptSource::Device {
             clock: after(text, b"name=").is_some_and(is_timer),
@@ -98,6 +109,20 @@ pub fn what(event: &[u8], text: &[u8]) -> Option<RecordWhat> {
 /// refused.
 pub fn waking_sync(pid: u32, flags: u32) -> Option<RecordWhat> {
     (flags & 17 != 0).then_some(RecordWhat::WakingSync(pid))
+}
+
+/// The record of a signal, if it is the alarm clock that thread `pid` has set: `SIGALRM`, sent by
+/// the kernel for `alarm()` and `setitimer()`, or for `timer_create()` (6.18,
+/// include/uapi/asm-generic/siginfo.h: `SI_KERNEL`, `SI_TIMER`). Another program's is none.
+pub const fn alarm((signal, code): (i64, i64), pid: u32) -> Option<RecordWhat> {
+    const SIGALRM: i64 = 14;
+    const SI_KERNEL: i64 = 0x80;
+    const SI_TIMER: i64 = -2;
+    if signal == SIGALRM && (code == SI_KERNEL || code == SI_TIMER) {
+        Some(RecordWhat::Alarm(pid))
+    } else {
+        None
+    }
 }
 
 /// Whether a device's interrupt is a timer's, by its name.

@@ -232,6 +232,14 @@ fn the_other_events_are_read() {
             RecordWhat::Exit(5),
         ),
         (
+            "signal_generate: sig=14 errno=0 code=128 comm=a pid=5 b pid=7 grp=1 res=0",
+            RecordWhat::Alarm(7),
+        ),
+        (
+            "signal_generate: sig=14 errno=0 code=-2 comm=a pid=7 grp=0 res=0",
+            RecordWhat::Alarm(7),
+        ),
+        (
             "task_rename: pid=6 oldcomm=a newcomm=c d oom_score_adj=0",
             RecordWhat::Rename(child),
         ),
@@ -258,6 +266,11 @@ fn the_other_events_are_read() {
     ];
     for (text, want) in cases {
         assert_eq!(what(text), Some(want), "{text}");
+    }
+    // Another program's signal, and one that is no alarm clock's.
+    for other in ["sig=14 errno=0 code=0", "sig=15 errno=0 code=128"] {
+        let text = format!("signal_generate: {other} comm=a pid=7 grp=1 res=0");
+        assert_eq!(what(&text), None, "{text}");
     }
 }
 
