@@ -1,20 +1,22 @@
 #!/bin/sh
-# Builds the versions of published schedulers that cases ask for, from cargo's registry, and runs
-# the cases.
+# Builds the versions of published schedulers that cases ask for, from cargo's registry or from a
+# checkout, and runs the cases.
 #
 # usage: scripts/cases.sh [FOLDER [CASE...]]
 #
 # FOLDER (default: runslice-cases in the folder for temporary files) keeps the programs, each as
 # SCHEDULER-VERSION, so that a version is built once. CASE is the name of a file of cases/; without
-# one all that have a run are tried. A version that does not build, or lies between two releases
-# (git-...), is left out, and its case cannot run. Nothing of the schedulers is kept in this
-# repository.
+# one all that have a run are tried. A version that does not build is left out, and its case cannot
+# run. Nothing of the schedulers is kept in this repository.
+#
+# SCX=DIR names a checkout of sched-ext/scx with its history. Versions that lie between two releases
+# (git-HASH) are built from there; without it they are left out.
 #
 # BUILD=only builds the programs and runs no case. FORMAT=markdown prints the table of
 # docs/cases.md.
 #
-# Needs cargo, clang-19 (or BPF_CLANG), libclang (LIBCLANG_PATH), and the headers of libelf and
-# zlib. RUNSLICE is the program; without it the built one in target/release.
+# Needs cargo, clang-19 or what a case names (or BPF_CLANG), libclang (LIBCLANG_PATH), and the
+# headers of libelf and zlib. RUNSLICE is the program; without it the built one in target/release.
 #
 # Exit status: that of `runslice cases`, or 0 with BUILD=only if all versions are there, else 1.
 set -eu
@@ -50,24 +52,38 @@ words() { # FILE KEY
     sed -n "s/^$2 = //p" "$1" | head -n 1 | tr ',' '\n' | sed -n 's/.*"\([^"]*\)".*/\1/p'
 }
 
-# The lock file of the version's author is used: with newer libraries old versions fail. One target
-# folder for all, since they share most of what they depend on.
-build() { # SCHEDULER VERSION
-    program=$folder/$1-$2
-    [ ! -x "$program" ] || return 0
+# The arguments of `cargo install` for a version; one of a checkout is unpacked.
+from() { # SCHEDULER VERSION
     case $2 in
     git-*)
-        say "$1 $2 lies between two releases: not built"
-        return 1
+        if [ -z "${SCX:-}" ]; then
+            say "$1 $2 lies between two releases: name a checkout of sched-ext/scx (SCX=DIR)"
+            return 1
+        fi
+        rm -rf "$folder/source"
+        mkdir "$folder/source"
+        git -C "$SCX" archive --output "$folder/source.tar" "${2#git-}" || return 1
+        tar -x -f "$folder/source.tar" -C "$folder/source"
+        echo "--path $folder/source/scheds/rust/$1"
         ;;
+    *) echo "--version =$2 $1" ;;
     esac
+}
+
+# The lock file of the version's author is used: with newer libraries old versions fail. One target
+# folder for all, since they share most of what they depend on.
+build() { # SCHEDULER VERSION CLANG
+    program=$folder/$1-$2
+    [ ! -x "$program" ] || return 0
+    what=$(from "$1" "$2") || return 1
     say "building $1 $2"
     rm -rf "$folder/root"
-    env LIBCLANG_PATH="$LIBCLANG_PATH" BPF_CLANG="${BPF_CLANG:-clang-19}" \
+    # shellcheck disable=SC2086
+    env LIBCLANG_PATH="$LIBCLANG_PATH" BPF_CLANG="$3" \
         CARGO_TARGET_DIR="$folder/target" CARGO_PROFILE_RELEASE_DEBUG=false \
         CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
         CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        nice -n 15 cargo install "$1" --version "=$2" --locked --no-track --root "$folder/root" \
+        nice -n 15 cargo install $what --locked --no-track --root "$folder/root" \
         >"$folder/logs/$1-$2" 2>&1 || {
         say "$1 $2 did not build: see $folder/logs/$1-$2"
         return 1
@@ -88,8 +104,9 @@ for name in $cases; do
         exit 1
     fi
     scheduler=$(words "$file" scheduler)
+    clang=${BPF_CLANG:-$(words "$file" clang)}
     for version in $(words "$file" bad) $(words "$file" good); do
-        build "$scheduler" "$version" || all=1
+        build "$scheduler" "$version" "${clang:-clang-19}" || all=1
     done
 done
 [ "${BUILD:-}" != only ] || exit $all
