@@ -1,7 +1,7 @@
 //! What must be seen of a case, and what must not.
 
 use explain::why::Fault;
-use stats::compare::Better;
+use stats::compare::{Better, least_of};
 
 use super::see::CaseSeen;
 use crate::goal::{self, Goal};
@@ -56,7 +56,8 @@ impl CaseSignature {
         self.classes.contains(&fault)
     }
 
-    /// Whether the number of a run is worse by the factor. Without numbers nothing is.
+    /// Whether the number of a run is worse by the factor. Without numbers nothing is. Numbers that
+    /// mean nothing count as the least that does: no wait is not worse than none.
     fn is_worse(&self, value: Option<f64>, usual: Option<f64>) -> bool {
         let Some((goal, factor)) = &self.worse else {
             return true;
@@ -64,6 +65,8 @@ impl CaseSignature {
         let (Some(value), Some(usual)) = (value, usual) else {
             return false;
         };
+        let least = least_of(goal.measure());
+        let (value, usual) = (value.max(least), usual.max(least));
         match goal.better() {
             Better::Higher => value * factor <= usual,
             _ => value >= usual * factor,

@@ -50,6 +50,26 @@ fn a_case_has_a_run_near_loads_and_a_signature() {
     assert_eq!(run.shows.classes, [explain::why::Fault::Lost]);
 }
 
+#[test]
+fn no_wait_is_not_worse_than_none() {
+    let shows = CaseSignature {
+        worse: Some(("p99 wait of shell".parse().unwrap(), 5.0)),
+        ..CaseSignature::default()
+    };
+    let is_worse = |value, usual| {
+        let seen = CaseSeen {
+            value: Some(value),
+            ..CaseSeen::default()
+        };
+        shows.is_in(&seen, Some(usual))
+    };
+    // Nanoseconds; 10 us are the least that means something.
+    assert!(!is_worse(0.0, 0.0));
+    assert!(!is_worse(49_000.0, 0.0));
+    assert!(is_worse(50_000.0, 0.0));
+    assert!(is_worse(5e6, 1e6) && !is_worse(4.9e6, 1e6));
+}
+
 /// What is written instead of what, and a part of the error.
 const MISTAKES: &[(&str, &str, &str)] = &[
     (
