@@ -90,7 +90,7 @@ pub fn list(cases: &[PublicCase], width: Option<usize>, to: &mut dyn Write) -> i
 /// # Errors
 /// When `to` does not take it.
 pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to, "| case | bad / good | status | runs | explained as |")?;
+    writeln!(to, "| case | bad / good | status | showed it | explained as |")?;
     writeln!(to, "| --- | --- | --- | --- | --- |")?;
     for result in results {
         let case = &result.case;
@@ -105,7 +105,7 @@ pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
             case.name,
             case.bad.join(", "),
             case.good.join(", "),
-            bad.map(runs).unwrap_or_default(),
+            bad.map(count).unwrap_or_default(),
             bad.map(|it| seen(result, it))
                 .unwrap_or_default()
                 .replace('|', "\\|"),
@@ -201,10 +201,15 @@ fn why(result: &CaseResult) -> String {
     }
 }
 
+/// How many runs show the case, of all.
+fn count(version: &VersionRuns) -> String {
+    format!("{} of {}", version.count(), version.runs.len())
+}
+
 /// In how many runs a bad version shows the case, and how many of a good one are clean.
 fn runs(version: &VersionRuns) -> String {
     if version.is_bad {
-        return format!("{} of {} show it", version.count(), version.runs.len());
+        return format!("{} show it", count(version));
     }
     let (clean, all) = version.clean();
     format!("{clean} of {all} clean")
