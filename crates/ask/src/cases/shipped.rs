@@ -16,15 +16,20 @@ macro_rules! files {
 
 /// Every file of cases/.
 pub(super) const CASES: &[ShippedFile] = files!["":
+    "beerland-one-waits",
     "bpfland-affinity",
     "bpfland-config",
     "bpfland-local-refilled",
     "bpfland-no-smt",
     "bpfland-node-queue",
     "bpfland-primary",
+    "bpfland-rt",
+    "bpfland-weight",
     "cosmos-deferred",
     "cosmos-sleeper-lag",
+    "cosmos-slice",
     "cosmos-suspend",
+    "flash-auto-dispatch",
     "flash-forgotten-kick",
     "flash-migrate-disabled",
     "flash-overtaking",
@@ -32,6 +37,7 @@ pub(super) const CASES: &[ShippedFile] = files!["":
     "flash-rr",
     "flash-rt",
     "flash-tickless",
+    "flash-weight",
     "kernel-nohz-full",
     "lavd-capacity",
     "lavd-cpu-bw",
@@ -55,6 +61,7 @@ pub(super) const CASES: &[ShippedFile] = files!["":
     "rustland-kick",
     "rusty-hotplug",
     "rusty-ksoftirqd",
+    "tickless-spread",
 ];
 
 /// Every file of cases/loads/.
@@ -64,10 +71,15 @@ pub(super) const LOADS: &[ShippedFile] = files!["loads/":
     "lavd-reenq",
     "local-refilled",
     "migrate-disabled",
+    "nearly-full",
+    "nice-gap",
     "node-queue",
     "outside-primary",
+    "pinned-hogs",
     "rt-takes-cpu",
     "sections-rt",
+    "tick-spare",
+    "tickless-rt",
 ];
 
 /// Reads a case that is built in.
