@@ -11,9 +11,10 @@ It ends after 1,000 candidates or 60 minutes. Each candidate is one to three cha
 of the best five so far. At the end these five are judged in draws that the search has not seen
 (``--seal``), which spends the key.
 
-What came out with mlfq under desk, six draws of 500 ms: 196 candidates in 11 minutes of a shared
-computer, of which 29 were refused, 16 for what others lose. The best one had +12.2 % in the draws
-of the search. Sealed it had +4.6 %, from 0.0 to +13.6 %: it is not shown better, and none is.
+What came out with mlfq under desk, six draws of 500 ms, and ``profile = "ideal"``: two searches of
+196 and 96 candidates, in 11 and 8 minutes of a shared computer. Of these 45 were refused, 23 for
+what other tasks lose. The best had +12.2 % and +22.1 % in the draws of the search. Of the ten that
+were sealed none is shown better, and three break a limit there.
 """
 
 import random

@@ -149,7 +149,7 @@ impl CallLines {
     /// So many calls between two lines are worth one.
     const MANY: u64 = 100_000;
 
-    pub fn new() -> Self {
+    pub fn begin() -> Self {
         Self {
             said: 0,
             due: Instant::now() + LINES,
@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_run_whose_program_makes_calls_without_end_is_told_by_them() {
-        let mut calls = CallLines::new();
+        let mut calls = CallLines::begin();
         let at = SimTime::from_nanos(1_200_000_000);
         assert_eq!(
             calls.line_due(calls.due - REFRESH, 900_000, ("busy", at)),

@@ -43,8 +43,8 @@ pub struct Schedulers {
     pub loader_output: Option<PathBuf>,
 
     /// Write the metrics of --scheduler to this file, if its program serves them (`scx_stats`): as
-    /// OpenMetrics if it ends in .openmetrics, else as JSON lines. With several, each gets its own
-    /// file.
+    /// `OpenMetrics` if it ends in .openmetrics, else as JSON lines. With several, each gets its
+    /// own file.
     ///
     /// The program is asked in simulated time, and answering takes its threads CPU time.
     #[arg(long, value_name = "FILE")]

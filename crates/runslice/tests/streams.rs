@@ -312,6 +312,32 @@ fn a_name_that_is_no_text_names_files_of_every_kind() {
         ],
         0,
     );
+    for name in [
+        "e.jsonl",
+        "r.json",
+        "two.fifo.jsonl",
+        "two.mlfq.jsonl",
+        "of-events.toml",
+    ] {
+        assert!(folder.0.join(odd(name)).is_file(), "{name}");
+    }
+    let bytes = folder.names();
+    let has_odd = |it: &OsString| it.as_bytes().starts_with(b"o\xe9-\xff") || it == "load.toml";
+    assert!(bytes.iter().all(has_odd), "{bytes:?}");
+}
+
+#[test]
+fn programs_and_policies_below_others_are_found_by_names_that_are_no_text() {
+    let folder = Folder::new("named-programs");
+    let odd = |name: &str| OsString::from_vec([b"o\xe9-\xff", name.as_bytes()].concat());
+    let load = odd("load.toml");
+    folder.write(load.clone(), LOAD);
+    let fifo = policies::find("fifo").expect("a policy");
+    fs::write(folder.0.join(odd("p.bpf.o")), fifo.object).expect("writable");
+    let run = |words: &[&dyn AsRef<OsStr>], status: i32| {
+        let words: Vec<&OsStr> = words.iter().map(|it| (*it).as_ref()).collect();
+        command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &words, status)
+    };
     let sub = OsString::from_vec([b"app=", odd("p.bpf.o").as_bytes()].concat());
     let words: [&dyn AsRef<OsStr>; 8] = [
         &"sim",
@@ -332,18 +358,6 @@ fn a_name_that_is_no_text_names_files_of_every_kind() {
     // The VM gets its command as text.
     let (_, said) = run(&[&"vm", &"--", &program], 2);
     assert!(said.contains("no text (UTF-8)"), "{said}");
-    for name in [
-        "e.jsonl",
-        "r.json",
-        "two.fifo.jsonl",
-        "two.mlfq.jsonl",
-        "of-events.toml",
-    ] {
-        assert!(folder.0.join(odd(name)).is_file(), "{name}");
-    }
-    let bytes = folder.names();
-    let has_odd = |it: &OsString| it.as_bytes().starts_with(b"o\xe9-\xff") || it == "load.toml";
-    assert!(bytes.iter().all(has_odd), "{bytes:?}");
 }
 
 #[test]

@@ -90,7 +90,10 @@ pub fn list(cases: &[PublicCase], width: Option<usize>, to: &mut dyn Write) -> i
 /// # Errors
 /// When `to` does not take it.
 pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to, "| case | bad / good | status | showed it | explained as |")?;
+    writeln!(
+        to,
+        "| case | bad / good | status | showed it | explained as |"
+    )?;
     writeln!(to, "| --- | --- | --- | --- | --- |")?;
     for result in results {
         let case = &result.case;

@@ -36,6 +36,7 @@ pub mod sweep;
 pub mod table;
 pub mod timeline;
 mod tone;
+mod value;
 
 pub use format::Format;
 pub use origin::Origin;

@@ -312,7 +312,7 @@ mod tests {
     fn a_headline_is_as_much_of_a_text_as_twenty_words_allow() {
         let words = |count: usize| vec!["word"; count].join(" ");
         let short = format!("{}.", words(20));
-        assert_eq!(headline(&short), [short.clone()]);
+        assert_eq!(headline(&short), std::slice::from_ref(&short));
         let two = format!("A {}. B.c {}. And so on.", words(8), words(12));
         let rest = format!("B.c {}. And so on.", words(12));
         assert_eq!(headline(&two), [format!("A {}.", words(8)), rest]);
@@ -320,7 +320,7 @@ mod tests {
         let rest = format!("b {}.", words(12));
         assert_eq!(headline(&parts), [format!("a 0.1 {}.", words(8)), rest]);
         let long = words(30);
-        assert_eq!(headline(&long), [long.clone()]);
+        assert_eq!(headline(&long), std::slice::from_ref(&long));
     }
 
     /// The name of the format, which is no address.

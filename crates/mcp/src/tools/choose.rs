@@ -54,6 +54,7 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
         candidates: own.field(desk)?,
         goals: all_parsed("goals", &own.goals, str::parse::<Goal>)?,
         load: source,
+        files: Vec::new(),
         scale: load.scale(),
         runs: within("runs", own.runs, 1..=RUNS_MAX.into())?,
         not_modelled: parsed("not_modelled", not_modelled.as_deref(), parse_percent)?,

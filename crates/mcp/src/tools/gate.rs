@@ -4,6 +4,7 @@ use ask::evaluate::Breach;
 use ask::evaluate::gate::{Passage, VersionGate};
 use ask::key::fingerprint;
 use ask::policy;
+use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use show::gate::{GateFrame, document};
@@ -62,9 +63,9 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
     };
     Ok(Answered {
         status: match gated.passage {
-            Passage::Passed => 0,
-            Passage::Refused => 3,
-            Passage::NotDecided => 6,
+            Passage::Passed => Status::Done,
+            Passage::Refused => Status::Ejected,
+            Passage::NotDecided => Status::Inconclusive,
         },
         ..Answered::done(document(&frame, &gated, &capsules))
     })

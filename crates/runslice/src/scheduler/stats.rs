@@ -29,14 +29,14 @@ const SAMPLES_BYTES: u64 = 256 << 20;
 const PATIENCE: Nanos = Nanos::from_secs(10);
 
 /// Where answers go.
-pub enum Kept {
+pub enum KeptMetrics {
     /// Each as a line of JSON.
     Lines(ResultsFile),
     /// All, at the end of the run, as `OpenMetrics`.
     Samples(ResultsFile, Samples),
 }
 
-impl Kept {
+impl KeptMetrics {
     /// Into this file, in the form that its ending says.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ pub struct Client {
     /// When the question was put whose answer is awaited.
     asked: Option<SimTime>,
     answer: Vec<u8>,
-    to: Kept,
+    to: KeptMetrics,
     answers: u64,
     bytes: u64,
     /// Why the last question had no answer.
@@ -101,7 +101,7 @@ pub struct Client {
 
 impl Client {
     /// Asks every `every` and writes the answers to `to`.
-    pub fn new(every: Nanos, to: Kept) -> Self {
+    pub fn new(every: Nanos, to: KeptMetrics) -> Self {
         Self {
             every,
             next: SimTime::ZERO + every,
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_program_that_accepts_and_never_answers_is_asked_again_on_another_connection() {
-        let to = Kept::into_file(Path::new("/dev/null")).expect("a file");
+        let to = KeptMetrics::into_file(Path::new("/dev/null")).expect("a file");
         let mut client = Client::new(Nanos::from_secs(1), to);
         let mut peers = Vec::new();
         for second in 0..40 {
@@ -284,7 +284,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let kept = |name: &str| {
             let path = folder.path().join(name);
-            let to = Kept::into_file(&path).expect("a file");
+            let to = KeptMetrics::into_file(&path).expect("a file");
             let mut client = Client::new(Nanos::from_secs(1), to);
             let (own, mut peer) = UnixStream::pair().expect("a pair");
             own.set_nonblocking(true).expect("it does not wait");

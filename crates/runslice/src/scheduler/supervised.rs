@@ -15,7 +15,7 @@ use model::user_space::{
 use model::{Nanos, Program};
 use workload::RunSpec;
 
-use super::stats::{self, Client, Kept};
+use super::stats::{self, Client, KeptMetrics};
 use crate::progress::{Bar, CallLines};
 use crate::say::say;
 use crate::{files, output};
@@ -59,13 +59,13 @@ impl Started {
         let supervisor = Supervisor::start(&real(command), &args, settings)
             .with_context(|| format!("--scheduler `{}`", spec.policy.name))?;
         let client = program.stats.as_ref().map(|(path, every)| {
-            let to = Kept::into_file(path)?;
+            let to = KeptMetrics::into_file(path)?;
             anyhow::Ok(Client::new(*every, to))
         });
         Ok(Rc::new(RefCell::new(Self {
             client: client.transpose()?,
             loading: Some(Bar::of_calls(&spec.policy.name)),
-            calls: CallLines::new(),
+            calls: CallLines::begin(),
             name: spec.policy.name.clone(),
             supervisor,
         })))

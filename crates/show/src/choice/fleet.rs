@@ -215,13 +215,11 @@ pub fn page(fleet: &Fleet, origin: &Origin) -> Page {
     let mut page = Page {
         title: "Which scheduler for these machines?".to_owned(),
         verdict: answer(fleet),
-        answers: Vec::new(),
-        pictures: Vec::new(),
-        folds: Vec::new(),
         about: vec![
             ("Command".to_owned(), origin.command()),
             ("Program".to_owned(), format!("runslice {}", crate::VERSION)),
         ],
+        ..Page::default()
     };
     for (number, (title, table)) in tables(fleet).iter().enumerate() {
         page.fold(&format!("tables{}", number + 1), title, table);

@@ -220,7 +220,9 @@ mod tests {
                     measure: Measure::Nanos,
                     better: Better::Lower,
                     role: Role::Goal,
-                    value: 1e6 + seed as f64 * 1e3 + if goal % 2 == 0 { more } else { -more },
+                    value: 1e6
+                        + seed as f64 * 1e3
+                        + if goal.is_multiple_of(2) { more } else { -more },
                 };
                 set.add((0..goals).map(of).collect(), Some(seed));
             }

@@ -4,7 +4,7 @@
 use stats::compare::{Effect, JudgedSets, Measure, MetricRow, Scale, Verdict};
 
 use crate::Tone;
-use crate::report::runs::shown_value;
+use crate::value::shown_value;
 
 /// A verdict as people read it: what is compared is not always a speed.
 #[must_use]

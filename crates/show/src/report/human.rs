@@ -243,6 +243,7 @@ const JOBS: usize = 20;
 
 /// Where each task comes, works and exits: how long that took, as textbooks have it, and the means
 /// of all. Of many tasks only the means.
+#[must_use]
 pub fn jobs(results: &Results) -> Table {
     let mut table = Table::default()
         .names("job")
