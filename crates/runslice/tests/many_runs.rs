@@ -106,6 +106,14 @@ fn an_ejected_policy_ends_with_3_and_its_runs_are_void() {
         1,
         "the first is told: {text}"
     );
+    folder.said(&format!("{sim} -o p.html"), 3);
+    let page = folder.read("p.html");
+    let body = page.find("<body").expect("a page has one");
+    let (ejected, table) = (page.find("loser: ejected in 5 of 5"), page.find("<table"));
+    assert!(
+        ejected.is_some_and(|at| at > body && table.is_none_or(|table| at < table)),
+        "the first thing that is said: {ejected:?}, {table:?}"
+    );
     folder.said(&format!("{sim} --format json -o a.json"), 3);
     let text = folder.said("compare a.json --metric all.wakeup_ns_p99", 1);
     assert!(

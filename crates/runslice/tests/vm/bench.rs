@@ -219,7 +219,7 @@ fn an_ejected_policy_makes_its_runs_void_and_the_bench_goes_on() {
     assert!(text.contains("\nstatus 3\n"), "{text}");
     assert!(part(text, "end").starts_with("disabled"), "{text}");
     assert!(
-        text.contains("loser: 5 of 5 runs are void and left out"),
+        text.contains("loser: ejected, or its command failed, in 5 of 5 runs, which are left out"),
         "{text}"
     );
     let runs = runs(part(text, "runs"));

@@ -13,7 +13,7 @@ use crate::table::{Cell, Table, write_paragraph};
 /// Outliers of one set that are told.
 const OUTLIERS_TOLD: usize = 4;
 
-/// Writes the answer in short; a table of the goals of each load and one of what describes it, in
+/// Writes who was ejected or let tasks starve, and the answer in short; a table of the goals of each load and one of what describes it, in
 /// as many columns as `width` has room for; and what follows. Behind tables the answer stands a
 /// second time: of a long output a person sees the end.
 ///
@@ -22,7 +22,7 @@ const OUTLIERS_TOLD: usize = 4;
 pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) -> io::Result<()> {
     let Compared { rows, settings, .. } = *compared;
     let room = width.unwrap_or(usize::MAX);
-    let answer = summary(rows);
+    let answer = [compared.family.voids(), summary(rows)].concat();
     for line in &answer {
         write_paragraph(line, room, to)?;
     }
@@ -52,7 +52,7 @@ pub fn write(compared: &Compared<'_>, width: Option<usize>, to: &mut dyn Write) 
         writeln!(to, "--wide shows all columns.\n")?;
     }
     let told = [answer, noise(rows), outliers(rows), refused(rows)].concat();
-    let told = told.into_iter().chain(compared.notes());
+    let told = told.into_iter().chain(compared.family.notes.clone());
     for line in told.chain(method(rows, settings)) {
         write_paragraph(&line, room, to)?;
     }

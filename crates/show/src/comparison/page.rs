@@ -32,9 +32,13 @@ pub struct Compared<'a> {
 impl Compared<'_> {
     /// What is to be known of the runs.
     pub(super) fn notes(&self) -> Vec<String> {
-        let family = self.family;
-        let voids = family.voids().into_iter();
-        voids.chain(family.notes.clone()).collect()
+        [self.family.voids(), self.family.notes.clone()].concat()
+    }
+
+    /// Who was ejected or let tasks starve, and then what the differences come to: a scheduler
+    /// that was ended is in no ranking.
+    fn verdict(&self) -> Vec<String> {
+        [self.family.voids(), verdict(self.rows)].concat()
     }
 }
 
@@ -53,7 +57,7 @@ pub fn page(compared: &Compared<'_>, origin: &Origin) -> Page {
     };
     let mut page = Page {
         title: title(&sets, &places),
-        verdict: verdict(rows),
+        verdict: compared.verdict(),
         tables,
         pictures,
         ..Page::default()
@@ -63,7 +67,7 @@ pub fn page(compared: &Compared<'_>, origin: &Origin) -> Page {
     page.folds.extend(each);
     let notes: Vec<String> = human::notes_of(rows, compared.settings)
         .into_iter()
-        .chain(compared.notes())
+        .chain(family.notes.clone())
         .collect();
     page.folds.push(Fold {
         id: "method".to_owned(),
