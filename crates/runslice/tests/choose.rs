@@ -399,7 +399,7 @@ fn a_trace_whose_tasks_never_waited_after_a_wakeup_is_still_judged() {
         );
     }
     fs::write(folder.join("hogs.txt"), text).expect("writable");
-    let document = json(&folder, &["--from", "hogs.txt", "fifo"], 6);
+    let document = json(&folder, &["--from", "hogs.txt", "fifo"], 0);
     let goals = document["goals"].as_array().expect("a list");
     assert!(!goals.is_empty(), "{document}");
     assert!(

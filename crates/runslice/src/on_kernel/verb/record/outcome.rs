@@ -234,7 +234,7 @@ CPU time of the recorder    120 ms
 CPU time of an event        300 ns
 all of it, of the machine   1.05 %
 
-Simulate it: runslice sim eevdf fifo mlfq --from a\\u001b.dat
+Simulate it: runslice sim eevdf fifo mlfq --from 'a\\u001b.dat'
 ";
         assert_eq!(String::from_utf8(text).unwrap(), want);
     }
