@@ -45,7 +45,7 @@ pub fn run() {
         "spin" => spin(),
         "sleep" => thread::sleep(Duration::from_secs(1000)),
         "files" => files(),
-        "energy" => println!("{:?}", fs::exists("/sys/kernel/debug/energy_model").ok()),
+        "joules" => println!("{:?}", fs::exists("/sys/kernel/debug/energy_model").ok()),
         "maps" => maps(),
         "pins" => pins(),
         "inherits" => inherits(),

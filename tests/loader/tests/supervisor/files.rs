@@ -173,15 +173,15 @@ fn a_program_that_goes_by_energy_is_told_that_there_is_no_model_of_it() {
         assert_eq!(end.status, 0, "{}", driven.err());
         (driven.out(), driven.user.summary().join("\n"))
     };
-    let (out, notes) = told(&["energy", "--powersave"], None);
+    let (out, notes) = told(&["joules", "--powersave"], None);
     assert_eq!(out, "Some(false)\n");
     assert!(
         notes.contains("it looked for an energy model; this machine has none"),
         "{notes}"
     );
-    let (_, notes) = told(&["energy", "--performance"], None);
+    let (_, notes) = told(&["joules", "--performance"], None);
     assert_eq!(notes, "");
-    let has_one = told(&["energy", "--powersave"], Some("pixel6"));
+    let has_one = told(&["joules", "--powersave"], Some("pixel6"));
     assert_eq!(has_one, ("Some(true)\n".to_owned(), String::new()));
 }
 
