@@ -531,7 +531,7 @@ fn tasks_limit_the_frequency_of_the_cpu_where_they_are_runnable() {
     assert_eq!(usual("20", &limited), Some(300_000));
     let notes = |governor| run("1024", "util_max = 20", governor).notes.join("\n");
     assert!(notes("performance").contains("`util_max` have no effect"));
-    assert_eq!(notes("schedutil"), "");
+    assert!(!notes("schedutil").contains("no effect"));
 }
 
 #[test]
