@@ -34,6 +34,8 @@ struct Standing<'a> {
     other: Vec<&'a MetricRow>,
     same: Vec<&'a MetricRow>,
     open: Vec<&'a MetricRow>,
+    /// Whether anything could be compared.
+    is_compared: bool,
 }
 
 fn verdict_of(row: &MetricRow) -> Option<Verdict> {
@@ -59,6 +61,9 @@ impl<'a> Standing<'a> {
             other: of(|it| matches!(it, Verdict::More | Verdict::Less)),
             same: of(|it| it == Verdict::NoDifference),
             open: of(|it| matches!(it, Verdict::Undecided(_))),
+            is_compared: rows
+                .iter()
+                .any(|row| row.arm == arm && row.base == base && row.result.is_ok()),
         }
     }
 
@@ -81,8 +86,11 @@ impl<'a> Standing<'a> {
     fn sentences(&self) -> Vec<String> {
         let (arm, base) = (self.arm, self.base);
         if self.goals() == 0 {
-            let said = format!("{arm} and {base} do the same at every goal, or were not compared.");
-            return vec![said];
+            return vec![if self.is_compared {
+                format!("{arm} and {base} do the same at every goal.")
+            } else {
+                format!("{arm} and {base} were not compared.")
+            }];
         }
         let groups = [
             (&self.better, format!("is better than {base}"), "better"),
@@ -133,10 +141,10 @@ impl<'a> Standing<'a> {
         let told: Vec<String> = told
             .map(|(rows, word)| format!("{word} in {}", rows.len()))
             .collect();
-        let told = if told.is_empty() {
-            "alike in all".to_owned()
-        } else {
-            told.join(", ")
+        let told = match (told.is_empty(), self.is_compared) {
+            (true, true) => "alike in all".to_owned(),
+            (true, false) => "not compared".to_owned(),
+            _ => told.join(", "),
         };
         format!("{} against {}: {told}.", self.arm, self.base)
     }

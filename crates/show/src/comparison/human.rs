@@ -13,7 +13,8 @@ use crate::table::{Cell, Table, write_paragraph};
 /// Outliers of one set that are told.
 const OUTLIERS_TOLD: usize = 4;
 
-/// Writes who was ejected or let tasks starve, and the answer in short; a table of the goals of each load and one of what describes it, in
+/// Writes who was ejected or let tasks starve, and the answer in short; a table of the goals of
+/// each load and one of what describes it, in
 /// as many columns as `width` has room for; and what follows. Behind tables the answer stands a
 /// second time: of a long output a person sees the end.
 ///
