@@ -9,7 +9,7 @@ use ask::sets::{self, File};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::Value;
-use show::comparison::{self, Compared, verdict};
+use show::comparison::{self, Compared};
 use show::format::COMPARISONS;
 use show::{Format, Origin};
 
@@ -78,6 +78,14 @@ impl PyVerdict {
             Ok(Self { words, judged })
         })
     }
+
+    fn compared(&self) -> Compared<'_> {
+        Compared {
+            family: &self.judged.family,
+            rows: &self.judged.rows,
+            settings: &self.judged.settings,
+        }
+    }
 }
 
 #[pymethods]
@@ -110,17 +118,13 @@ impl PyVerdict {
     }
 
     fn sentences(&self) -> Vec<String> {
-        verdict(&self.judged.rows)
+        self.compared().verdict()
     }
 
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let form = format_of(format, COMPARISONS).map_err(|error| raise(error.into()))?;
         let origin = Origin::new(self.command(format));
-        let compared = Compared {
-            family: &self.judged.family,
-            rows: &self.judged.rows,
-            settings: &self.judged.settings,
-        };
+        let compared = self.compared();
         let bytes = runslice::in_memory(form.export(), |to| match (form, form.export()) {
             (_, Some(form)) => comparison::table_of(compared.rows, &origin).write(form, to),
             (Format::Json, _) => comparison::json(&compared, &origin, to),

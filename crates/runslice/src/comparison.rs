@@ -17,7 +17,7 @@ use crate::page::Page;
 use crate::report::Format;
 
 pub use ask::compare::{FailIf, parse_percent, refuse_nothing};
-pub use show::comparison::{Compared, verdict};
+pub use show::comparison::Compared;
 
 /// Options of all comparisons.
 #[derive(Clone, Copy, Debug, Args)]

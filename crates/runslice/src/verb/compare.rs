@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use show::format::COMPARISONS;
 
-use crate::comparison::{Asking, Compared, form_of, refuse_nothing, verdict, write};
+use crate::comparison::{Asking, Compared, form_of, refuse_nothing, write};
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::look::WidthOptions;
@@ -62,8 +62,7 @@ pub fn run(request: &Compare) -> anyhow::Result<Status> {
     write(&compared, format, request.look.width(), &mut to)?;
     to.flush()?;
     if format == Format::Html {
-        let verdict = verdict(&judged.rows);
-        output::announce(&verdict, request.output.as_deref())?;
+        output::announce(&compared.verdict(), request.output.as_deref())?;
     }
     refuse_nothing(&judged.rows)?;
     Ok(judged.ending.into())

@@ -37,7 +37,8 @@ impl Compared<'_> {
 
     /// Who was ejected or let tasks starve, and then what the differences come to: a scheduler
     /// that was ended is in no ranking.
-    fn verdict(&self) -> Vec<String> {
+    #[must_use]
+    pub fn verdict(&self) -> Vec<String> {
         [self.family.voids(), verdict(self.rows)].concat()
     }
 }
