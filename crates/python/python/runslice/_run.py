@@ -215,7 +215,10 @@ class Run:
     def ends(self) -> list[End]:
         """How each run ended, policy by policy."""
         ends = self._run.ends()
-        return [End(*end, [Below(*sub) for sub in subs]) for *end, subs in ends]
+        return [
+            End(policy, seed, elapsed, ejection, starved, goals, [Below(*sub) for sub in subs])
+            for policy, seed, elapsed, ejection, starved, goals, subs in ends
+        ]
 
     @property
     def workload(self) -> str:
