@@ -261,7 +261,7 @@ def test_a_choice(cli: Cli, tmp_path: Path) -> None:
     own = runslice.Policy.from_bytes(runslice.Policy("fifo").object, "own.bpf.o")
     (tmp_path / "own.bpf.o").write_bytes(own.object)
     choice = runslice.choose(
-        runslice.Workload.from_text(LOAD, "pair.toml"),
+        "pair.toml",
         "mean wait of ui",
         policies=[own, "mlfq:queues=4"],
         baseline="fifo",

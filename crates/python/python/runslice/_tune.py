@@ -111,6 +111,10 @@ class Judged:
         return "\n".join(lines)
 
 
+# What people read for the words of a table's column.
+_WORDS = {"faster": "better", "slower": "worse"}
+
+
 def _titles(count: int) -> list[str]:
     """What the settings of an answer are called."""
     return ["best"] if count == 1 else [f"best {number}" for number in range(1, count + 1)]
@@ -126,7 +130,8 @@ def _row(row: Mapping[str, Any], name: str | None = None) -> list[str]:
     if what == "ratio":
         values = [None if it is None else (it - 1) * 100 for it in values]
     change, low, high = ["-" if it is None else said.format(it) for it in values]
-    figures = f"{change:>9}  ({low} to {high})  {row['verdict'] or ''}".rstrip()
+    verdict = _WORDS.get(row["verdict"], row["verdict"] or "")
+    figures = f"{change:>9}  ({low} to {high})  {verdict}".rstrip()
     if len(title) <= _TITLE:
         return [f"  {title:<{_TITLE}} {figures}"]
     return [f"  {title}", f"  {'':<{_TITLE}} {figures}"]
