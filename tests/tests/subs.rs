@@ -255,6 +255,21 @@ fn an_error_ends_one_and_not_the_other() {
 }
 
 #[test]
+fn a_cid_that_does_not_exist_ends_who_named_it() {
+    let mut spec = spec(&[], &format!("{SPINNER}{DISTURBER}"));
+    spec.policy.subs.push(below("a", &[("local_on", "99")]));
+    let (_, summary) = run(&spec);
+    let exit = &summary.subs[0].exit;
+    assert_eq!(
+        (exit.kind, &*exit.message),
+        (ExitKind::Error, "invalid cid 99")
+    );
+    // The root goes on with its tasks.
+    assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    assert_told(&summary, &["S0 sub_detach 2", "S1 exit 400"]);
+}
+
+#[test]
 fn rights_that_are_revoked_take_effect_at_the_next_dispatch() {
     let two = format!("{SPINNER}[task.tvq]\ncgroup = \"/a\"\ncpus = \"1\"\ndo = \"run(inf)\"\n");
     let set = [("caps", "3"), ("revokes@150ms", "2"), ("grants@250ms", "2")];

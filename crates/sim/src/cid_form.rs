@@ -75,23 +75,32 @@ impl Machine {
         table.map_or(u64::from(cpu.0), |table| table.cid(cpu).into())
     }
 
-    /// The CPU that a policy means by `number`. Of a policy in cid form a number that is too great
-    /// is an error; what is said of others is the caller's affair.
+    /// The CPU that the program that executes means by `number`. Of a policy in cid form a number
+    /// that is too great is an error; what is said of others is for who asks.
     #[inline(always)]
     pub(crate) fn cpu_meant(&mut self, number: i64) -> Option<CpuId> {
+        self.cpu_meant_by(self.caller(), number)
+    }
+
+    /// The same of the scheduler `who`, whose program may have ended.
+    #[inline(always)]
+    pub(crate) fn cpu_meant_by(&mut self, who: SchedId, number: i64) -> Option<CpuId> {
         if self.is_cid_form() && number >= 0 {
-            return self.cpu_of_cid(number);
+            return self.cpu_of_cid_by(who, number);
         }
         self.has_cpu(number).then_some(CpuId(number as u16))
     }
 
-    /// The CPU with this cid. One that does not exist ends the policy's time.
-    ///
+    /// The CPU with this cid. One that does not exist ends the time of who executes.
+    pub(crate) fn cpu_of_cid(&mut self, cid: i64) -> Option<CpuId> {
+        self.cpu_of_cid_by(self.caller(), cid)
+    }
+
     /// Source: `scx_cid_to_cpu()`.
     #[cold]
-    pub(crate) fn cpu_of_cid(&mut self, cid: i64) -> Option<CpuId> {
+    fn cpu_of_cid_by(&mut self, who: SchedId, cid: i64) -> Option<CpuId> {
         if !self.has_cpu(cid) {
-            self.error(format!("invalid cid {cid}"));
+            self.error_of(who, format!("invalid cid {cid}"));
             return None;
         }
         self.cids.visible()?.cpu(cid)

@@ -407,7 +407,7 @@ impl Machine {
             flags::dsq::GLOBAL => self.own_global_queue(id),
             on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
                 let target = (on & flags::dsq::CPU_MASK) as u32 as i32;
-                if let Some(cpu) = self.cpu_meant(i64::from(target)) {
+                if let Some(cpu) = self.cpu_meant_by(self.owner(id), i64::from(target)) {
                     self.dsqs.local(cpu)
                 } else {
                     let what = "in SCX_DSQ_LOCAL_ON dispatch verdict";

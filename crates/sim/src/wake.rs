@@ -222,7 +222,7 @@ impl Machine {
             },
         );
         let number = i64::from(result.unwrap_or(number) as i32);
-        let Some(cpu) = self.cpu_meant(number) else {
+        let Some(cpu) = self.cpu_meant_by(self.owner(id), number) else {
             let message = format!("invalid CPU {number} from ops.select_cpu()");
             self.error_of(self.owner(id), message);
             return prev;
