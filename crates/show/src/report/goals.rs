@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::iter;
 
 use ask::outcome::Results;
+use model::{SubSummary, Summary};
 use stats::compare::{
     Better, Choice, Extent, Measure, MetricRow, Question, Series, Set, Settings, Verdict, compare,
 };
@@ -214,8 +215,9 @@ fn ejected(results: &Results, sets: &[Set]) -> Vec<String> {
                 set.arm
             );
         }
-        let mut its = results.outcomes.iter().filter(|it| it.policy == set.arm);
-        let exit = its.find_map(|it| it.summary.error());
+        let its = results.outcomes.iter().filter(|it| it.policy == set.arm);
+        let fallen = its.map(|it| &it.summary).find(|it| it.error().is_some());
+        let exit = fallen.and_then(Summary::error);
         let when = match (exit, set.void + set.runs) {
             (Some(exit), 1) => format!(" at {} s: {}", exit.time, exit.kind.reason()),
             (Some(exit), all) => format!(
@@ -226,9 +228,30 @@ fn ejected(results: &Results, sets: &[Set]) -> Vec<String> {
             ),
             (None, _) => String::new(),
         };
-        format!("{} was ejected{when}{rank}.", set.arm)
+        match fallen.and_then(fallen_below) {
+            Some(below) => below_ejected(below, (&set.arm, &when), sets.len() > 1),
+            None => format!("{} was ejected{when}{rank}.", set.arm),
+        }
     });
     said.collect()
+}
+
+/// The scheduler below the root that was ejected, while the root was not.
+fn fallen_below(summary: &Summary) -> Option<&SubSummary> {
+    let goes_on = !summary.exit.kind.is_error();
+    let mut all = summary.subs.iter();
+    all.find(|sub| goes_on && sub.exit.kind.is_error())
+}
+
+/// That only the scheduler `below` that of `arm` was ejected.
+fn below_ejected(below: &SubSummary, (arm, when): (&str, &str), is_one_of_many: bool) -> String {
+    let (policy, cgroup) = (&below.policy, &below.cgroup);
+    let rank = if is_one_of_many {
+        format!("; {arm} is not ranked")
+    } else {
+        String::new()
+    };
+    format!("{policy} below {arm}, at {cgroup}, was ejected{when}{rank}.")
 }
 
 /// Whether each policy did the same at every goal in all of its runs.
@@ -621,6 +644,33 @@ mod tests {
         let text = String::from_utf8(text).expect("plain text");
         assert_eq!(text, "lost came to no result.\n\nThis is one run.\n");
         assert_eq!(short(&[], &[], &[]), "No policy came to a result.");
+    }
+
+    #[test]
+    fn one_below_that_was_ejected_is_named_and_where_it_stood() {
+        let below = SubSummary {
+            cgroup: "/app".to_owned(),
+            policy: "batch".to_owned(),
+            level: 1,
+            tasks: 2,
+            ran: model::Nanos::ZERO,
+            exit: model::Exit {
+                kind: model::ExitKind::Error,
+                code: 0,
+                message: "invalid cid 99".to_owned(),
+                time: model::SimTime::ZERO,
+                fault: None,
+            },
+            counters: Vec::new(),
+        };
+        assert_eq!(
+            below_ejected(&below, ("root", " at 1.5 s: runtime error"), false),
+            "batch below root, at /app, was ejected at 1.5 s: runtime error."
+        );
+        assert_eq!(
+            below_ejected(&below, ("root", ""), true),
+            "batch below root, at /app, was ejected; root is not ranked."
+        );
     }
 
     #[test]
