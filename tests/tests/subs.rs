@@ -407,6 +407,24 @@ const NESTED: &str = "[cgroup.a]\n[cgroup.b]\npath = \"/a/b\"\n[cgroup.c]\npath 
     [task.tvp]\ncgroup = \"/a/b/c/d\"\ncpus = \"1\"\ndo = \"run(inf)\"\n";
 
 #[test]
+fn one_that_was_to_come_after_the_end_is_told() {
+    let mut spec = spec(&[], SPINNER);
+    let after = SubSpec {
+        attach_at: ms(500),
+        ..below("b", &[])
+    };
+    spec.policy.subs.extend([below("a", &[]), after]);
+    let (_, summary) = run(&spec);
+    assert_eq!(summary.subs.len(), 1, "{:?}", summary.subs);
+    let never = |it: &&String| it.contains("was never attached");
+    let told: Vec<_> = summary.notes.iter().filter(never).collect();
+    assert_eq!(
+        told,
+        ["`sub` at /b was never attached: the run ended before"]
+    );
+}
+
+#[test]
 fn three_may_stand_below_the_root_and_not_a_fourth() {
     let mut spec = spec(&[], NESTED);
     for cgroup in ["a", "b", "c", "d"] {

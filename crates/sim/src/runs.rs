@@ -431,6 +431,7 @@ fn duration_of(spec: &RunSpec, machine: &mut Machine) -> Option<Nanos> {
 fn finish(machine: &mut Machine, vm: &mut Vm, sink: &mut dyn Sink) -> Summary {
     machine.note_idle_cpus();
     machine.note_changes();
+    machine.note_never_attached();
     let starved = machine.starved_at_end();
     let growing = machine.work.growing(machine.now);
     machine.note_frequencies(vm.image());

@@ -300,6 +300,18 @@ impl Machine {
 
     // ---- At the end of a run ----
 
+    /// Notes which schedulers were to come after the end of the run.
+    pub(crate) fn note_never_attached(&mut self) {
+        let never = self.planned.iter().filter(|it| it.sched.is_none());
+        let told = never.map(|it| {
+            let cgroup = &self.workload.cgroups[it.cgroup as usize - 1].path;
+            let name = &it.name;
+            format!("`{name}` at {cgroup} was never attached: the run ended before")
+        });
+        let told: Vec<String> = told.collect();
+        told.into_iter().for_each(|note| self.note(note));
+    }
+
     /// What became of each of them.
     pub(crate) fn subs_at_end(&self) -> Vec<model::SubSummary> {
         let ids = self.scheds.ids();
