@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use explain::why::{Dumped, Dumps, Fault, Finding, Measured, Observer, Right, Wait, explain_dumps};
-use model::SimTime;
+use model::{Advised, SimTime, suggest};
 use workload::RunSpec;
 
-use crate::error::Error;
+use crate::error::{Error, UsageError};
 use crate::input;
 use crate::measure::{self, Measure};
 use crate::races::{self, MetRace};
@@ -211,6 +211,7 @@ impl Explain {
                 let file = file.with_context(|| format!("cannot open {}", path.display()))?;
                 let read = traces::replay(BufReader::new(file.content), &mut observer);
                 read.with_context(|| path.display().to_string())?;
+                self.check_task(&observer)?;
                 let explanation = Explanation::of(&observer, None);
                 Ok(explanation.untried("a file of events is of a run that is over"))
             }
@@ -220,6 +221,7 @@ impl Explain {
                 unset::say(services, spec);
                 let runner = Runner::new(spec, services).with_options(*options);
                 let summary = runner.with_sink(&mut observer).start()?;
+                self.check_task(&observer)?;
                 observer.set_blocked(&summary.blocked);
                 let explanation = Explanation {
                     end: Some(summary.end),
@@ -229,4 +231,22 @@ impl Explain {
             }
         }
     }
+
+    fn check_task(&self, observer: &Observer) -> Result<(), UsageError> {
+        match &self.task {
+            Some(task) if !observer.has_asked() => Err(nobody(task, observer.groups())),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// No task of a run was called `name`, but `known` were.
+pub fn nobody<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> UsageError {
+    UsageError::new(Advised::new(
+        format!(
+            "no task of the run was called `{}`",
+            model::plain::shown(name)
+        ),
+        suggest::hint(name, known),
+    ))
 }

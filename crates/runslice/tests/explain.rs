@@ -139,6 +139,13 @@ fn a_run_without_a_fault_ends_well_and_its_longest_waits_are_told() {
         text.contains("Wait 2 of 2: ") && text.contains("hog"),
         "{text}"
     );
+    let text = folder.said("explain fifo -w desk --duration 1s --task hogg", 2);
+    for part in [
+        "no task of the run was called `hogg`",
+        "did you mean `hog`?",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
 }
 
 #[test]

@@ -253,6 +253,19 @@ impl Observer {
         }
     }
 
+    /// Whether the run has a task or a group of the name that was asked for.
+    #[must_use]
+    pub fn has_asked(&self) -> bool {
+        let is_asked = |group| self.of.as_deref() == Some(group);
+        let mut tasks = (0..self.state.tasks.len() as u32).map(TaskId);
+        self.of.is_none() || self.state.groups().any(is_asked) || tasks.any(|task| self.is_of(task))
+    }
+
+    /// Names of all groups of tasks, those of a single task among them.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        self.state.groups()
+    }
+
     fn is_of(&self, task: TaskId) -> bool {
         let Some(of) = &self.of else { return true };
         let name = self.state.name(task);

@@ -211,6 +211,12 @@ impl State {
         self.header = Some(header.clone());
     }
 
+    /// The groups of tasks that the run has by its header.
+    pub fn groups(&self) -> impl Iterator<Item = &str> {
+        let groups = self.header.iter().flat_map(|header| &header.groups);
+        groups.map(|group| group.name.as_str())
+    }
+
     /// Whether the kernel's deadline server gives time to the policy's tasks, whatever higher
     /// classes want.
     pub fn has_server(&self) -> bool {

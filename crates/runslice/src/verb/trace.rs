@@ -296,19 +296,13 @@ fn fill(
 fn nobody(request: &Trace, tracer: &Tracer) -> UsageError {
     let names = tracer.names();
     let names = names.iter().map(String::as_str);
-    UsageError::new(match request.selection().which {
-        TracedTasks::Pid(pid) => Advised::new(
+    match request.selection().which {
+        TracedTasks::Pid(pid) => UsageError::new(Advised::new(
             format!("no task of the run had the pid {pid}"),
             suggest::hint("", names),
-        ),
-        TracedTasks::Name(name) => Advised::new(
-            format!(
-                "no task of the run was called `{}`",
-                model::plain::shown(&name)
-            ),
-            suggest::hint(&name, names),
-        ),
-    })
+        )),
+        TracedTasks::Name(name) => ask::explain::nobody(&name, names),
+    }
 }
 
 fn left_out(count: u64) -> String {
