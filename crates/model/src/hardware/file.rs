@@ -586,7 +586,10 @@ impl<'a> HardwareReader<'a> {
         };
         let expected = format!("{count} sizes, as [\"32MiB\"]");
         let list = self.list(value, &expected)?;
-        let size = |value| self.limited(value, (&SIZES, SIZE), MOST_BYTES);
+        let size = |value| match self.limited(value, (&SIZES, SIZE), MOST_BYTES)? {
+            0 => Err(table.unexpected(value, "a size above zero")),
+            bytes => Ok(bytes),
+        };
         let sizes: Vec<u64> = list.iter().map(size).collect::<Result<_, _>>()?;
         if sizes.len() != count {
             return Err(table.unexpected(value, &expected));
@@ -746,6 +749,11 @@ mod tests {
                 "1024",
                 "1024\n[llc]\ncpus = [3]",
                 "h.toml:8:8: found a list; expected as many",
+            ),
+            (
+                "1024",
+                "1024\n[llc]\nsize = [\"0MiB\"]",
+                "h.toml:8:9: found \"0MiB\"; expected a size above zero",
             ),
             (
                 "\"me\"",
