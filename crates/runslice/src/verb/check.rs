@@ -70,7 +70,8 @@ pub struct Check {
 
     /// Kernel's configuration: name the options that the policy needs there and that are not set,
     /// with status 1. It is /boot/config-VERSION, a .config or /proc/config.gz.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["vm", "here", "costs", "scheduler"])]
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["vm", "here", "costs", "scheduler", "races", "orders"])]
     config: Option<PathBuf>,
 
     #[command(flatten)]
