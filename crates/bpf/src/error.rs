@@ -79,7 +79,7 @@ pub enum LoadError {
         missing: Vec<MissingExtern>,
     },
     /// A `struct_ops` table that cannot be honoured.
-    #[error("struct_ops table `{table}`, member `{member}`: {problem}")]
+    #[error("struct_ops table `{table}`{}: {problem}", of_member(.member))]
     StructOps {
         /// The table's name.
         table: String,
@@ -206,8 +206,8 @@ impl Advice for StructOpsProblem {
     fn advice(&self) -> Option<String> {
         let advice = match self {
             Self::NoType => "compile with -g",
-            Self::UnknownType(_) => "use a newer kernel",
-            Self::AbsentMember => "leave it unset or use a newer kernel",
+            Self::UnknownType(_) => "use a newer kernel (`--kernel`)",
+            Self::AbsentMember => "leave it unset or use a newer kernel (`--kernel`)",
             _ => return None,
         };
         Some(advice.to_owned())
@@ -288,6 +288,14 @@ impl fmt::Display for MissingExtern {
             write!(f, ", used by {}", self.users.join(", "))?;
         }
         Ok(())
+    }
+}
+
+fn of_member(member: &str) -> String {
+    if member.is_empty() {
+        String::new()
+    } else {
+        format!(", member `{member}`")
     }
 }
 

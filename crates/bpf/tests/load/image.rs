@@ -187,6 +187,20 @@ fn a_set_member_that_the_kernel_lacks_is_named() {
         problem: StructOpsProblem::AbsentMember,
     };
     assert_eq!(error, expected);
+    assert_eq!(
+        error.to_string(),
+        "struct_ops table `table`, member `newer`: it is set, but the target kernel has no such \
+         member"
+    );
+    let whole = LoadError::StructOps {
+        table: "table".to_owned(),
+        member: String::new(),
+        problem: StructOpsProblem::UnknownType("newest_ops".to_owned()),
+    };
+    assert_eq!(
+        whole.to_string(),
+        "struct_ops table `table`: the target kernel has no type `newest_ops`"
+    );
 }
 
 #[test]
