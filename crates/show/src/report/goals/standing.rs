@@ -130,7 +130,8 @@ fn ranked(found: &[Found<'_>], sets: &[Set], places: &[Places]) -> String {
             _ => "All policies do alike at what this load is for.".to_owned(),
         };
     }
-    let ((best, count), worst) = standing(&known, sets.len());
+    let ((best, count), mut worst) = standing(&known, sets.len());
+    worst.retain(|at| !best.contains(at));
     let called = |at: &[usize]| {
         let names: Vec<&str> = at.iter().map(|at| sets[*at].arm.as_str()).collect();
         (listed(&names), if names.len() == 1 { "does" } else { "do" })
@@ -143,7 +144,8 @@ fn ranked(found: &[Found<'_>], sets: &[Set], places: &[Places]) -> String {
             format!("{who} {does} best at all {all} things that can be ranked")
         }
         (count, all) => {
-            format!("{who} {does} best: first at {count} of {all} things that can be ranked")
+            let each = if best.len() > 1 { "each " } else { "" };
+            format!("{who} {does} best: {each}first at {count} of {all} things that can be ranked")
         }
     };
     said += &tied(&known, sets, &best);
@@ -213,4 +215,39 @@ fn standing(known: &[Known<'_>], policies: usize) -> ((Vec<usize>, usize), Vec<u
             .collect()
     };
     ((names(&first), most(&first)), names(&last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Goal;
+    use super::*;
+    use stats::compare::Measure;
+
+    #[test]
+    fn who_shares_the_best_place_does_not_do_worst() {
+        let goal = |what: &str| Goal {
+            of: ALL.to_owned(),
+            what: what.to_owned(),
+            shown: what.to_owned(),
+            tested: what.to_owned(),
+            better: Better::Lower,
+        };
+        let goals = [goal("waits"), goal("misses")];
+        let at = |goal, values: [f64; 2]| Found {
+            goal,
+            measure: Measure::Count,
+            values: values.map(Some).to_vec(),
+            grown: Vec::new(),
+        };
+        let found = [at(&goals[0], [1.0, 2.0]), at(&goals[1], [2.0, 1.0])];
+        let sets = ["a", "b"].map(|arm| Set::new(arm, "here", "simulated"));
+        let places = [0, 1].map(|first| Places {
+            firsts: vec![first],
+            behind: Vec::new(),
+        });
+        assert_eq!(
+            ranked(&found, &sets, &places),
+            "a and b do best: each first at 1 of 2 things that can be ranked."
+        );
+    }
 }
