@@ -64,7 +64,7 @@ pub enum Fault {
     Misuse,
     /// The watchdog ended the policy, and no decision explains why.
     Stall,
-    /// The policy ended itself.
+    /// The policy ended itself, or the one above ended it.
     OwnError,
     /// The kernel detached the policy, without an error: a CPU came or went, and the policy has no
     /// callback for that.
@@ -174,7 +174,7 @@ impl Fault {
             Self::InitFailed => "a callback that sets the policy up returned an error",
             Self::Misuse => "the policy misused a function of the kernel",
             Self::Stall => "the watchdog ended the policy, and the cause was not found",
-            Self::OwnError => "the policy ended itself",
+            Self::OwnError => "the policy ended itself, or the one above ended it",
             Self::Restart => "the kernel detached the policy, which is to be started anew",
             Self::UnfairShare => {
                 "a task of more weight got less CPU time than one of less that wanted as much"
@@ -286,7 +286,7 @@ impl Fault {
             }
             Self::Misuse => "The message says which function and why.",
             Self::Stall => "Follow the task with `runslice trace pid NAME --decisions`.",
-            Self::OwnError => "The message is the policy's own.",
+            Self::OwnError => "The message is of the policy itself, or of the one above.",
             Self::Restart => {
                 "Define `cpu_online` and `cpu_offline`, or let the loader start the policy anew."
             }

@@ -19,7 +19,7 @@ pub(super) fn fault_of(exit: &Exit) -> Fault {
     let has = |words: &str| message.contains(words);
     match () {
         () if exit.fault.is_some() => stopped(message),
-        () if has("() failed (") => Fault::InitFailed,
+        () if has("() failed (") || has("parent rejected (") => Fault::InitFailed,
         () if has("not allowed for") || has("cannot move migration disabled") => {
             Fault::CpuNotAllowed
         }
@@ -95,6 +95,8 @@ mod tests {
             let message = format!("ops.{callback}() failed (-12) for a[1]");
             assert_eq!(of(&message, None), Fault::InitFailed);
         }
+        // Of the `sub_attach` of the one above.
+        assert_eq!(of("parent rejected (-12)", None), Fault::InitFailed);
         let other = "SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented";
         assert_eq!(of(other, None), Fault::Misuse);
     }

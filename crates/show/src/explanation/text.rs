@@ -360,7 +360,9 @@ impl Text {
                 None => "in the global queue".to_owned(),
             },
             Standing::Local(cpu) => format!("in the local queue of CPU {cpu}"),
-            Standing::Elsewhere => "not with the policy: it is of another class".to_owned(),
+            Standing::Elsewhere => {
+                "not with the policy: it is of another class, or not yet taken over".to_owned()
+            }
             Standing::Unknown => return,
         };
         self.item("where", &place);
