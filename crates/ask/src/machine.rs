@@ -211,7 +211,11 @@ impl MachineChange {
             interleave: self.interleave.clone().or_else(|| asked.interleave.clone()),
             ..asked.clone()
         };
-        Ok(asked.with_hardware(hardware))
+        let machine = asked.with_hardware(hardware);
+        if self.smt_share.is_some() && machine.smt < 2 {
+            return Err(no_threads("leave it out").into());
+        }
+        Ok(machine)
     }
 
     /// How the CPUs differ that were asked to differ as `asked` says.
@@ -240,15 +244,19 @@ impl MachineChange {
         };
         if let Some(share) = self.smt_share {
             if smt < 2 {
-                return Err(UsageError::new(Advised::new(
-                    "`--smt-share`: each core has one thread",
-                    "give --smt 2, too",
-                )));
+                return Err(no_threads("give --smt 2, too"));
             }
             hardware.get_or_insert(alike).smt = Some(share);
         }
         Ok(hardware)
     }
+}
+
+fn no_threads(advice: &str) -> UsageError {
+    UsageError::new(Advised::new(
+        "`--smt-share`: each core has one thread",
+        advice,
+    ))
 }
 
 #[cfg(test)]
@@ -390,5 +398,13 @@ mod tests {
         assert_eq!(more.hardware.unwrap().cpus.len(), 8);
         let said = crate::Error::from(change(1).change(&none, &asked).unwrap_err());
         assert_eq!(said.to_string(), "`--smt-share`: each core has one thread");
+        let on = |hardware: &str| MachineChange {
+            smt: None,
+            hardware: Some(hardware.to_owned()),
+            ..change(1)
+        };
+        let said = crate::Error::from(on("pixel6").change(&none, &asked).unwrap_err());
+        assert_eq!(said.to_string(), "`--smt-share`: each core has one thread");
+        assert!(on("smt-2x2").change(&none, &asked).is_ok());
     }
 }
