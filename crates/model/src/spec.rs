@@ -361,10 +361,11 @@ impl Summary {
             let seconds = timeout.get() / 1_000_000_000;
             format!(". The watchdog would end the policy after {seconds} s")
         });
-        format!(
-            "{} tasks are runnable at the end and have not run for long: {named}{more}{watchdog}",
-            tasks.len()
-        )
+        let counted = match tasks {
+            [_] => "1 task is runnable at the end and has".to_owned(),
+            _ => format!("{} tasks are runnable at the end and have", tasks.len()),
+        };
+        format!("{counted} not run for long: {named}{more}{watchdog}")
     }
 }
 
