@@ -407,6 +407,16 @@ const NESTED: &str = "[cgroup.a]\n[cgroup.b]\npath = \"/a/b\"\n[cgroup.c]\npath 
     [task.tvp]\ncgroup = \"/a/b/c/d\"\ncpus = \"1\"\ndo = \"run(inf)\"\n";
 
 #[test]
+fn a_cgroup_is_found_by_its_name_or_its_path() {
+    for asked in ["b", "/a/b", "a/b"] {
+        let mut spec = spec(&[], NESTED);
+        spec.policy.subs.push(below(asked, &[]));
+        let (_, summary) = run(&spec);
+        assert_eq!(summary.subs[0].cgroup, "/a/b", "{asked}");
+    }
+}
+
+#[test]
 fn one_that_was_to_come_after_the_end_is_told() {
     let mut spec = spec(&[], SPINNER);
     let after = SubSpec {

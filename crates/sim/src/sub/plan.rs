@@ -10,7 +10,8 @@ use crate::prepare::ReadySub;
 use crate::setup::PlannedSub;
 use crate::subs::refused_sub;
 
-/// The numbers of the cgroups at which schedulers are to be attached.
+/// The numbers of the cgroups at which schedulers are to be attached: by name, or by path, whose
+/// first slash may be left out.
 ///
 /// # Errors
 /// If the workload has none of that name.
@@ -18,7 +19,11 @@ pub(crate) fn cgroups_of(spec: &RunSpec) -> Result<Vec<u32>, Error> {
     let all = &spec.workload.cgroups;
     let number = |asked: &str| {
         let is_it = |it: &workload::Cgroup| it.name == asked || it.path == asked;
-        all.iter().position(is_it).map(|at| at as u32 + 1)
+        // Names come first: one may be what another path is without its slash.
+        let is_at = |it: &workload::Cgroup| it.path.strip_prefix('/') == Some(asked);
+        let found = all.iter().position(is_it);
+        let found = found.or_else(|| all.iter().position(is_at));
+        found.map(|at| at as u32 + 1)
     };
     let known = |sub: &model::SubSpec| {
         let found = number(&sub.cgroup);
