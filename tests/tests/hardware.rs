@@ -535,6 +535,17 @@ fn tasks_limit_the_frequency_of_the_cpu_where_they_are_runnable() {
 }
 
 #[test]
+fn limits_of_tasks_that_no_target_asks_for_are_told() {
+    let run = Run::new("fifo", "[task.t]\ndo = \"run(1ms)\"");
+    let load = "stop = \"duration:50ms\"\n[machine]\nhardware = \"pixel6\"\n\
+        governor = \"schedutil\"\n[task.A]\nutil_max = 20\nstart = \"10ms\"\n\
+        do = \"loop(inf)[ run(1ms), sleep(1ms) ]\"\n";
+    let notes = under(run, load).1.notes.join("\n");
+    let want = "`util_max` had no effect: fifo set no performance target";
+    assert!(notes.contains(want), "{notes}");
+}
+
+#[test]
 fn energy_is_power_times_time() {
     let (_, summary) = bare(
         "stop = \"duration:100ms\"\n[machine]\nhardware = \"pixel6\"\n\

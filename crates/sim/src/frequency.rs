@@ -236,14 +236,7 @@ impl Machine {
                 self.targets_set
             ));
         }
-        let has_clamps = self.workload.groups.iter().any(|it| it.clamps.is_set());
-        if has_clamps && !follows {
-            self.note(
-                "`util_min` and `util_max` have no effect: no CPU changes its frequency here \
-                 (--governor schedutil)"
-                    .to_owned(),
-            );
-        }
+        self.note_clamps(follows);
         let elapsed = self.now.as_nanos().max(1);
         let busiest = self.speeds.as_deref().and_then(|speeds| {
             let rates = speeds.clocks.iter().map(|it| it.changes);
@@ -254,6 +247,29 @@ impl Machine {
         if let Some(rate @ 101..) = busiest {
             self.note(format!(
                 "the governor's threads take no time here; {rate} changes of a frequency a second"
+            ));
+        }
+    }
+
+    /// What is to be said of limits of tasks that nothing asks for. The governor looks at them when
+    /// it chooses, which it does for a target or a real-time task.
+    fn note_clamps(&mut self, follows: bool) {
+        if !self.workload.groups.iter().any(|it| it.clamps.is_set()) {
+            return;
+        }
+        if !follows {
+            return self.note(
+                "`util_min` and `util_max` have no effect: no CPU changes its frequency here \
+                 (--governor schedutil)"
+                    .to_owned(),
+            );
+        }
+        let mut clocks = self.speeds.iter().flat_map(|it| &it.clocks);
+        if self.targets_set == 0 && clocks.all(|clock| clock.changes == 0) {
+            let name = self.scheds.root.ops.name();
+            self.note(format!(
+                "`util_min` and `util_max` had no effect: {name} set no performance target below \
+                 the highest, and no CPU changed its frequency"
             ));
         }
     }
