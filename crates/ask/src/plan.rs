@@ -348,6 +348,7 @@ fn plan(source: &Source<'_>) -> anyhow::Result<Vec<(Planned, Vec<u64>)>> {
     for filter in &draft.include {
         cells.push(included(&draft, filter, source)?);
     }
+    refused::mixed(&cells)?;
     let seeds = seeds_of(&draft, source)?;
     if cells.is_empty() {
         return Err(anyhow!("{}: there is nothing to run", source.file.file));
@@ -397,13 +398,7 @@ fn seeds_of<'a>(draft: &'a Draft, source: &Source<'_>) -> anyhow::Result<&'a See
     let Some(seeds) = &draft.seeds else {
         return Ok(ONE);
     };
-    if seeds.get_ref().count() == 0 {
-        let place = source.of(seeds);
-        return Err(anyhow!(Advised::new(
-            format!("{place}: there are no seeds"),
-            "give a number or a list"
-        )));
-    }
+    refused::seeds(seeds, source)?;
     Ok(seeds.get_ref())
 }
 
@@ -692,7 +687,9 @@ fn product(draft: &Draft, source: &Source<'_>) -> anyhow::Result<Vec<Cell>> {
     refused::caches(draft, source, loads.iter().map(|it| it.2.1.machine.cpus))?;
     let mut cells = Vec::new();
     let mut texts = 0_usize;
-    for arm in arms(draft, source)? {
+    let arms = arms(draft, source)?;
+    refused::of_one_name(&arms)?;
+    for arm in arms {
         let policy = 2 * texts::of(&arm.found.policy);
         let each = loads.iter();
         let each = each.map(|(name, scale, _)| policy + texts::of_load(name, scale));

@@ -1,11 +1,13 @@
 //! What a sweep's file cannot ask for, and where it stands.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::anyhow;
 use model::Advised;
 use sim::MachinePart;
 use toml::Spanned;
 
-use super::{Draft, Source};
+use super::{Arm, Cell, Draft, Seeds, Source};
 
 /// Says in which list the impossible machine stands.
 pub(super) fn machine(draft: &Draft, source: &Source<'_>, error: &sim::Error) -> anyhow::Error {
@@ -54,4 +56,69 @@ pub(super) fn caches(
 /// A kernel that is not simulated; `all` says which are.
 pub(super) fn kernel(place: &str, all: String) -> anyhow::Error {
     anyhow!(Advised::new(format!("{place}: no such kernel"), all))
+}
+
+/// Refuses no seeds, and one that is listed twice: its runs would be one.
+pub(super) fn seeds(seeds: &Spanned<Seeds>, source: &Source<'_>) -> anyhow::Result<()> {
+    let place = source.of(seeds);
+    if seeds.get_ref().count() == 0 {
+        return Err(anyhow!(Advised::new(
+            format!("{place}: there are no seeds"),
+            "give a number or a list"
+        )));
+    }
+    let Seeds::List(list) = seeds.get_ref() else {
+        return Ok(());
+    };
+    let mut seen = BTreeSet::new();
+    match list.iter().find(|it| !seen.insert(**it)) {
+        None => Ok(()),
+        Some(seed) => Err(anyhow!(Advised::new(
+            format!("{place}: the seed {seed} is there twice"),
+            "leave one out"
+        ))),
+    }
+}
+
+/// Refuses two policies of one name: their runs would be told as those of one.
+pub(super) fn of_one_name(arms: &[Arm<'_>]) -> anyhow::Result<()> {
+    let mut seen: BTreeMap<&str, &Arm<'_>> = BTreeMap::new();
+    for arm in arms {
+        let name = arm.found.policy.name.as_str();
+        if let Some(other) = seen.insert(name, arm) {
+            let words = if other.policy == arm.policy {
+                [name, name]
+            } else {
+                [other.policy, arm.policy]
+            };
+            return Err(twice(&arm.place, words));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a combination that is included if its policy has the name of another one.
+pub(super) fn mixed(cells: &[Cell]) -> anyhow::Result<()> {
+    let mut seen: BTreeMap<&str, &Cell> = BTreeMap::new();
+    for cell in cells {
+        let policy = &cell.policy_spec;
+        let first = *seen.entry(&policy.name).or_insert(cell);
+        // One policy may be written in two ways, with a knob in its name or beside it.
+        let is_other =
+            first.policy != cell.policy && first.policy_spec.object[..] != policy.object[..];
+        if is_other {
+            return Err(twice(&cell.place, [&first.policy, &cell.policy]));
+        }
+    }
+    Ok(())
+}
+
+fn twice(place: &str, [one, other]: [&str; 2]) -> anyhow::Error {
+    let (what, advice) = if one == other {
+        (format!("`{one}` is there twice"), "leave one out")
+    } else {
+        let what = format!("`{one}` and `{other}` have the same name");
+        (what, "rename a file, or leave one out")
+    };
+    anyhow!(Advised::new(format!("{place}: {what}"), advice))
 }

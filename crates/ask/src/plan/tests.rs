@@ -135,6 +135,18 @@ fn what_is_wrong_is_said_with_its_place() {
             "s.toml:3:9: there are no seeds",
         ),
         (
+            "policy = ['fifo']\nworkload = ['desk']\nseeds = [5, 9, 5]",
+            "s.toml:3:9: the seed 5 is there twice",
+        ),
+        (
+            "policy = ['fifo', 'fifo']\nworkload = ['desk']",
+            "s.toml:1:19: `fifo` is there twice",
+        ),
+        (
+            "policy = ['mlfq']\nworkload = ['desk']\n[knobs]\nmlfq.nq = [4, 4]",
+            "s.toml:1:11: `mlfq:nq=4` is there twice",
+        ),
+        (
             "policy = ['fifo']\nworkload = ['desk']\nduration = '1'",
             "s.toml:3:12: expected",
         ),
@@ -159,6 +171,34 @@ fn what_is_wrong_is_said_with_its_place() {
         let error = format!("{:#}", runs(text).unwrap_err());
         assert!(error.starts_with(want), "{text}: {error}");
     }
+}
+
+#[test]
+fn two_policies_of_one_name_are_refused() {
+    let folder = std::env::temp_dir().join(format!("runslice-names-{}", std::process::id()));
+    let path = |of: &str| {
+        let folder = folder.join(of);
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("mine.bpf.o");
+        std::fs::write(&path, policies::find(of).unwrap().object).unwrap();
+        path.display().to_string()
+    };
+    let [one, other] = ["fifo", "mlfq"].map(path);
+    let head = "workload = ['desk']";
+    let listed = format!("policy = ['{one}', '{other}']\n{head}");
+    let included = format!("policy = ['{one}']\n{head}\n[[include]]\npolicy = '{other}'");
+    let want = format!("`{one}` and `{other}` have the same name; rename a file, or leave one out");
+    for text in [listed, included] {
+        let error = crate::error::in_full(&runs(&text).unwrap_err());
+        assert!(error.ends_with(&want), "{error}");
+    }
+    // One policy may be written in two ways.
+    let text = format!(
+        "policy = ['mlfq']\n{head}\n[knobs.mlfq]\nnq = [4]\n[[include]]\n\
+         policy = 'mlfq:nq=4'\ncpus = 7"
+    );
+    assert_eq!(told(&text).len(), 2);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
