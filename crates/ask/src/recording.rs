@@ -211,6 +211,20 @@ pub fn is_recording(services: &Services<'_>, path: &Path) -> bool {
     is_own || is_trace(services, path)
 }
 
+/// Whether the file at `path` may have been a recording that cannot be read as it is: it is empty,
+/// or packed.
+#[must_use]
+pub fn is_lost(services: &Services<'_>, path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    let is_hidden = name.as_encoded_bytes().starts_with(b".");
+    let begin = services.open(path).map(|it| BufReader::new(it.content));
+    let is_lost = begin.is_ok_and(|mut file| {
+        let begin = file.fill_buf();
+        begin.is_ok_and(|it| matches!(it, [] | [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]))
+    });
+    is_lost && !is_hidden
+}
+
 /// A recording of our own, by tasks of the same behaviour.
 #[derive(Debug, Default)]
 struct Own {

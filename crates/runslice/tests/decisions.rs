@@ -172,6 +172,18 @@ fn many_machines_are_told_in_each_form_and_asked_again() {
     let (text, _) = said(&folder, &OF_ALL, 0);
     let want = "Change from eevdf to fifo on 2 machines: likely better on 2, alike on 0, worse on";
     assert!(text.replace('\n', " ").starts_with(want), "{text}");
+    // A third one that is lost is not passed over.
+    for (name, bytes, want) in [
+        ("c.txt", &b""[..], "it is empty"),
+        ("c.gz", &b"\x1f\x8b\x08\x00"[..], "packed with gzip"),
+    ] {
+        fs::write(folder.join("all").join(name), bytes).expect("writable");
+        let (text, _) = said(&folder, &OF_ALL, 6);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lost = format!("Nothing is known of all/{name}: ");
+        assert!(flat.contains(&lost) && flat.contains(want), "{flat}");
+        fs::remove_file(folder.join("all").join(name)).expect("it is there");
+    }
     let bundle = [&OF_ALL[..], &["-o", "fleet.bundle"]].concat();
     said(&folder, &bundle, 0);
     said(&folder, &["--again", "fleet.bundle"], 0);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use model::Advised;
+use model::{Advice as _, Advised};
 use stats::compare::{Answered, Better, MetricRow, RatioAnswer, at_least};
 
 use super::inputs::InputFile;
@@ -14,7 +14,7 @@ use super::{Choose, Chosen};
 use crate::error::{Error, ErrorKind, UsageError};
 use crate::input;
 use crate::load_source::LoadSource;
-use crate::recording::{Wanted, is_recording};
+use crate::recording::{Wanted, is_lost, is_recording};
 use crate::services::Services;
 
 /// From so many machines on they are counted, and below that each is told by itself.
@@ -176,7 +176,7 @@ impl Fleet {
                 Ok(chosen) => fleet.add(&stem.to_string_lossy(), chosen),
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                 Err(error) => {
-                    fleet.unread.push((name, error.to_string()));
+                    fleet.unread.push((name, error.in_full()));
                     first = first.or(Some(error));
                 }
             }
@@ -266,11 +266,13 @@ impl Fleet {
         (tally.better > 0 && tally.worse == 0 && is_everywhere).then_some(first)
     }
 
-    /// Whether there is an answer: a candidate is better, or of each it is known how it stands.
+    /// Whether there is an answer: a candidate is better, or of each it is known how it stands on
+    /// every machine.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         let mut all = 0..self.candidates.len();
-        self.winner().is_some() || all.all(|at| self.tally(at).cannot_tell == 0)
+        let is_known = self.unread.is_empty() && all.all(|at| self.tally(at).cannot_tell == 0);
+        self.winner().is_some() || is_known
     }
 }
 
@@ -280,7 +282,8 @@ fn tally<'a>(of: impl IntoIterator<Item = &'a FleetCandidate>) -> Tally {
     tally
 }
 
-/// The recordings among these files of a folder, in the order of their names.
+/// The recordings among these files of a folder, in the order of their names, with those that one
+/// sees to be lost.
 ///
 /// # Errors
 /// When there is none.
@@ -289,7 +292,10 @@ pub fn recordings<P: AsRef<Path> + Ord>(
     folder: &Path,
     mut files: Vec<P>,
 ) -> Result<Vec<P>, UsageError> {
-    files.retain(|it| services.is_file(it.as_ref()) && is_recording(services, it.as_ref()));
+    files.retain(|it| {
+        let path = it.as_ref();
+        services.is_file(path) && (is_recording(services, path) || is_lost(services, path))
+    });
     files.sort();
     if files.is_empty() {
         return Err(UsageError::new(Advised::new(
@@ -383,5 +389,12 @@ mod tests {
             .unread
             .push(("b.txt".to_owned(), "no switch".to_owned()));
         assert_eq!(found.winner(), None);
+        assert!(!found.is_decided());
+        let mut found = fleet(&[(Standing::Worse, false)]);
+        assert!(found.is_decided());
+        found
+            .unread
+            .push(("b.txt".to_owned(), "no switch".to_owned()));
+        assert!(!found.is_decided());
     }
 }
