@@ -174,6 +174,12 @@ fn a_search_with_a_key_ends_with_sealed_draws_and_spends_the_key() {
     let open = folder.json("runslice evaluate e.toml eevdf --format json -d open", 0);
     let metrics = |document: &Value| document["candidates"][0]["metrics"].clone();
     assert_ne!(metrics(&open), metrics(&first), "the key draws other runs");
+    let (text, _) = folder.said("runslice evaluate e.toml fifo --gate -d known", 0);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("no limit is broken in the gate's draws. "),
+        "{flat}"
+    );
     let sealed = folder.json(
         &format!("runslice evaluate e.toml --seal --format json {key}"),
         0,

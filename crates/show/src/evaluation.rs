@@ -401,12 +401,15 @@ pub fn text(
             say(&format!("{} breaks {}", candidate.candidate, limit.line()))?;
         }
     }
+    // Whoever does not need a key knows all draws.
+    let kind = frame.key_sha256.as_ref();
+    let kind = kind.map_or("", |_| ", which are held out");
     for candidate in candidates
         .iter()
         .filter(|it| it.stage == GATE && !it.is_refused())
     {
         say(&format!(
-            "{}: no limit is broken in the gate's draws, which are held out.",
+            "{}: no limit is broken in the gate's draws{kind}.",
             candidate.candidate
         ))?;
     }
