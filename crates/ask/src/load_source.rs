@@ -125,10 +125,14 @@ impl Rerun {
     /// The recording as a source of a load, if there is one.
     ///
     /// # Errors
-    /// When a factor is for a recording that is not there.
+    /// When a factor or a part is of a recording that is not there.
     pub fn source(&self) -> Result<Option<LoadSource>, UsageError> {
         if self.from.is_none() && self.cost_scale.is_some() {
             let message = "--cost-scale changes the cost of a recording: it needs --from";
+            return Err(UsageError::new(message));
+        }
+        if self.from.is_none() && self.window.is_some() {
+            let message = "--window is a part of a recording: it needs --from";
             return Err(UsageError::new(message));
         }
         let path = self.from.as_deref();

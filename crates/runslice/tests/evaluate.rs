@@ -234,6 +234,11 @@ const WRONG: &[(&str, i32, &str)] = &[
     ),
     ("runslice evaluate e.toml --seal", 2, "--secret"),
     (
+        "runslice evaluate e.toml --gate --seal --secret 3 3< short",
+        2,
+        "cannot be used with",
+    ),
+    (
         "runslice evaluate poor.toml fifo mlfq",
         1,
         "the baseline fails under desk",
@@ -259,6 +264,22 @@ const WRONG: &[(&str, i32, &str)] = &[
         "the old version, none: no policy",
     ),
     ("runslice gate fifo", 2, "--against"),
+    (
+        "runslice gate fifo --against mlfq --by x.bundle",
+        2,
+        "cannot be used with",
+    ),
+    (
+        "runslice gate fifo --against mlfq -- make",
+        2,
+        "cannot be used with",
+    ),
+    (
+        "runslice lab mlfq --property weights",
+        2,
+        "cannot be used with",
+    ),
+    ("runslice lab mlfq --loads 4", 2, "cannot be used with"),
     (
         "runslice gate fifo --against nobody",
         2,

@@ -161,6 +161,11 @@ fn what_is_no_recording_is_refused_with_its_name_and_line() {
             2,
             "--from",
         ),
+        (
+            vec!["sim", "fifo", "-w", "desk", "--window", "1s.."],
+            2,
+            "--from",
+        ),
         (vec!["sim", "fifo"], 2, "--workload"),
     ];
     for (words, status, want) in cases {

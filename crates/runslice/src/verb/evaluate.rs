@@ -58,7 +58,7 @@ pub struct Evaluate {
 
     /// End the search: judge the best five of it, or at most five CANDIDATEs, in the sealed draws,
     /// and print the key, which is spent then.
-    #[arg(long, requires = "secret")]
+    #[arg(long, requires = "secret", conflicts_with = "gate")]
     seal: bool,
 
     /// Folder for answers, which are not made twice, and for how far the search is. Default: the

@@ -37,12 +37,17 @@ pub struct Gate {
     /// Bundle of a run, such as `hunt` writes, by which commits are judged instead: a commit is bad
     /// if this run shows under it what it shows under BAD.
     #[arg(long, value_name = "CAPSULE", requires = "bisect",
-        conflicts_with_all = ["workloads", "trials"])]
+        conflicts_with_all = ["against", "workloads", "trials"])]
     by: Option<PathBuf>,
 
     /// Command that builds NEW in a copy of each commit, behind `--`. A commit whose build fails is
     /// passed over. Default: nothing is built.
-    #[arg(last = true, requires = "bisect", value_name = "BUILD-COMMAND")]
+    #[arg(
+        last = true,
+        requires = "bisect",
+        conflicts_with = "against",
+        value_name = "BUILD-COMMAND"
+    )]
     build: Vec<String>,
 
     /// Workload to run: a built-in name or a TOML file. May be repeated. Default: all that are

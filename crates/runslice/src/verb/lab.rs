@@ -44,7 +44,7 @@ pub struct Lab {
     /// in `[exercise]`, and `is` and `points` in each `[[property]]`. Prints a table and says whose
     /// code is the same. Status 5 if a policy lacks something. See docs/guide/src/lab.md.
     #[arg(long, value_name = "FILE", requires = "grade",
-        conflicts_with_all = ["property", "right", "loads", "workload", "json"])]
+        conflicts_with_all = ["policy", "property", "right", "loads", "workload", "json"])]
     exercise: Option<PathBuf>,
 
     /// Workload of the run: a built-in name or a TOML file. Default: a few jobs on one CPU, made
@@ -80,17 +80,19 @@ pub struct Lab {
     /// when it does where the tasks have other names.
     ///
     /// That nobody starves and nothing errs is always asked for.
-    #[arg(long, value_name = "PROPERTY", value_parser = WantedValue::parse, requires = "grade")]
+    #[arg(long, value_name = "PROPERTY", value_parser = WantedValue::parse, requires = "grade",
+        conflicts_with = "policy")]
     property: Vec<WantedValue>,
 
     /// Right by which --grade judges shares of the CPUs: weight, cgroup, rank, deadline or none.
     /// Default: the one that each object declares in its section `right`.
-    #[arg(long, value_name = "RIGHT", value_parser = ask::right::parse, requires = "grade")]
+    #[arg(long, value_name = "RIGHT", value_parser = ask::right::parse, requires = "grade",
+        conflicts_with = "policy")]
     right: Option<explain::why::Right>,
 
     /// Number of loads made from the seed for --grade without --workload.
     #[arg(long, value_name = "NUMBER", default_value_t = 3, requires = "grade",
-        conflicts_with = "workload",
+        conflicts_with_all = ["policy", "workload"],
         value_parser = clap::value_parser!(u8).range(1..=100))]
     loads: u8,
 
