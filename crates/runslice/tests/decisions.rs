@@ -57,6 +57,9 @@ fn a_decision_is_asked_again_and_what_has_changed_is_named() {
         fs::read(folder.join("again.bundle")).expect("a bundle"),
         kept
     );
+    let (_, error) = said(&folder, &["--again", "d.bundle", "-o", "again.html"], 2);
+    assert!(error.contains("ends in .json or .bundle"), "{error}");
+    assert!(!folder.join("again.html").exists());
     let document: Value = serde_json::from_slice(&kept).expect("JSON");
     assert_eq!(document["inputs"][0]["file"], "mine.toml", "{document}");
     let refused = |what: &str| {

@@ -55,6 +55,7 @@ pub fn run(request: &Choose, file: &Path) -> anyhow::Result<Status> {
         &[("--again", Some(file))],
         &[("--output", request.output.as_deref())],
     )?;
+    check_ending(request.output.as_deref())?;
     let shown = input::shown(file);
     let text = input::text(&COMPUTER, file, input::RESULTS)?;
     let kept: Kept = serde_json::from_str(&text)
@@ -84,6 +85,21 @@ pub fn run(request: &Choose, file: &Path) -> anyhow::Result<Status> {
     chosen.write(Format::Human, &mut to)?;
     to.flush()?;
     Ok(chosen.status())
+}
+
+/// Refuses a file for the decision whose ending stands for another form of it.
+fn check_ending(output: Option<&Path>) -> Result<(), UsageError> {
+    let ending = output.and_then(Path::extension);
+    let ending = ending.map(|it| it.to_string_lossy().to_lowercase());
+    match (output, ending.as_deref()) {
+        (Some(path), Some(ending)) if !["json", "bundle"].contains(&ending) => {
+            Err(UsageError::new(Advised::new(
+                format!("{}: --again writes the decision itself", path.display()),
+                "name a file that ends in .json or .bundle",
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what another program decided.
