@@ -23,7 +23,8 @@ pub use own::SWEEP;
 /// The sets of one file.
 #[derive(Debug)]
 pub struct File {
-    /// What it is called in tables: its name without folders and ending.
+    /// What it is called in tables: its name without folders and ending, or its path if another
+    /// file has that name.
     pub stem: String,
     /// The sets, in the order in which their first runs came.
     pub sets: Vec<Set>,
@@ -348,7 +349,18 @@ pub fn read_all(services: &Services<'_>, paths: &[PathBuf]) -> anyhow::Result<Ve
         files.push((path.display().to_string(), File::read(services, path)?));
         refuse_shared(&files)?;
     }
+    tell_apart(&mut files);
     Ok(files.into_iter().map(|(_, file)| file).collect())
+}
+
+/// Calls files that have the same name in different folders by their whole paths.
+pub fn tell_apart(files: &mut [(String, File)]) {
+    let stems: Vec<String> = files.iter().map(|(_, file)| file.stem.clone()).collect();
+    for (path, file) in files {
+        if stems.iter().filter(|it| **it == file.stem).count() > 1 {
+            file.stem.clone_from(path);
+        }
+    }
 }
 
 /// Refuses a last file that has a run of a real machine which an earlier one has, too.
@@ -512,7 +524,15 @@ mod tests {
         assert_eq!(crate::error::in_full(&error), want);
         let once = write("once", "simulated", &[5]);
         let again = write("again", "simulated", &[5]);
-        read_all(&FILES, &[once, again]).unwrap();
+        let files = read_all(&FILES, &[once.clone(), again]).unwrap();
+        let stems: Vec<_> = files.iter().map(|it| it.stem.as_str()).collect();
+        assert_eq!(stems, ["once", "again"]);
+        // Two of one name are called by their paths.
+        std::fs::create_dir_all(folder.join("new")).unwrap();
+        let new = write("new/once", "simulated", &[5]);
+        let files = read_all(&FILES, &[once.clone(), new.clone()]).unwrap();
+        let stems: Vec<_> = files.iter().map(|it| it.stem.clone()).collect();
+        assert_eq!(stems, [once, new].map(|it| it.display().to_string()));
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -98,6 +98,7 @@ impl PyVerdict {
                 files.push(set.read(services)?);
                 sets::refuse_shared(&files)?;
             }
+            sets::tell_apart(&mut files);
             let front = verb("compare");
             let (names, files): (Vec<_>, _) = files.into_iter().unzip();
             Ok((front.chain(names).collect(), files))
