@@ -320,13 +320,14 @@ impl Goal {
                 let its = report.counters.iter().filter(|it| {
                     whose.holds(&it.group) && counter.as_ref().is_none_or(|name| *name == it.name)
                 });
-                let total: f64 = its.map(|it| it.total as f64).sum();
+                let total = its.fold(0.0, |all, it| all + it.total as f64);
                 let seconds = report.machine.elapsed.get() as f64 / SECOND;
                 (seconds > 0.0).then(|| total / seconds)
             }
             Self::Cpu { whose } => {
                 let its = report.groups.iter().filter(|it| whose.holds(&it.name));
-                Some(its.map(|it| it.share.0 as f64).sum())
+                // The empty sum of `sum` is -0.
+                Some(its.fold(0.0, |all, it| all + it.share.0 as f64))
             }
             Self::Energy { whose } => Some(energy(whose, report)?.energy_uj? as f64),
             Self::Efficiency { whose } => {

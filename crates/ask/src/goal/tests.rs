@@ -150,6 +150,9 @@ fn values_are_sums_over_the_groups_that_are_meant() {
     assert_eq!(value("late of web-2"), None, "nothing was due");
     assert_eq!(value("work compiled of cc"), Some(15.0));
     assert_eq!(value("cpu of web"), Some(11.0));
+    for text in ["cpu of nobody", "work of nobody"] {
+        assert_eq!(value(text).map(f64::to_bits), Some(0), "{text}: not -0");
+    }
     assert_eq!(value("time"), Some(2e9));
     assert_eq!(value("p99 wait of web"), None, "nobody was woken");
 }
