@@ -1,6 +1,6 @@
 //! What a figure of a run may be at most or at least: `p99 wait of pointer < 20ms`.
 
-use model::{Advised, span};
+use model::{Advised, Nanos, span};
 use stats::compare::Measure;
 
 use crate::goal::Goal;
@@ -72,6 +72,16 @@ pub fn value_of(measure: Measure, text: &str) -> Result<f64, Advised> {
     }
 }
 
+/// A value in the unit in which its limit is written.
+#[must_use]
+pub fn words_of(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::Nanos => Nanos::new(value as u64).to_string(),
+        Measure::Millionths => format!("{:.2} %", value / 10_000.0),
+        _ => format!("{value:.1}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use model::Advice as _;
@@ -87,6 +97,18 @@ mod tests {
         let lower = Limit::parse("work of job>50").unwrap();
         assert!(!lower.is_upper && lower.holds(50.5) && !lower.holds(50.0));
         assert_eq!(Limit::parse("late < 1%").unwrap().value, 10_000.0);
+    }
+
+    #[test]
+    fn a_value_is_written_in_the_unit_of_its_limit() {
+        for (measure, value, want) in [
+            (Measure::Nanos, 35_700_000.4, "35.7 ms"),
+            (Measure::Nanos, 5e6, "5.00 ms"),
+            (Measure::Millionths, 20_500.0, "2.05 %"),
+            (Measure::Rate, 50.26, "50.3"),
+        ] {
+            assert_eq!(words_of(measure, value), want);
+        }
     }
 
     #[test]

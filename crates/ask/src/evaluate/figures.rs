@@ -9,6 +9,7 @@ use super::score::{self, GoalFigures, LoadFigures, SearchScore};
 use super::spec::{Spec, WeightedGoal};
 use super::taken::Pair;
 use super::{Breach, GoalMetric};
+use crate::limit;
 
 /// The pairs of values, by load and goal.
 pub fn figures(
@@ -65,7 +66,8 @@ pub fn broken(
             if let (Some(limit), Some(mean)) = (limit, mean)
                 && passes(goal, mean, limit)
             {
-                let words = format!("{} is {mean:.0}, the limit is {limit:.0}", goal.goal);
+                let [mean, limit] = [mean, limit].map(|it| limit::words_of(goal.measure, it));
+                let words = format!("{} is {mean}, the limit is {limit}", goal.goal);
                 broken.push(Breach {
                     load: Some(load.load.clone()),
                     ..Breach::of(LimitKind::Goal, words)
