@@ -51,7 +51,8 @@ pub fn would_decide(chosen: &Chosen) -> Vec<String> {
         let error = &ranking.errors[at][goal];
         if let Some(lacks) = field.lacks(at, goal) {
             needs.push(format!(
-                "Record for {} more to compare {} at {}: its blocks are so long.",
+                "Record for at least {} more to compare {} at {}: its blocks are so long, and may \
+                 be longer in a longer recording.",
                 rounded(lacks),
                 field.name(at),
                 field.goals[goal],
