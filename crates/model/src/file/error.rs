@@ -131,6 +131,7 @@ impl Advice for Problem {
     fn advice(&self) -> Option<String> {
         Some(match self {
             Self::Toml(_) => "write TOML: `[table]`, `key = \"text\"`, `key = 5`".to_owned(),
+            Self::Form(what) if what.starts_with("missing field") => "add it".to_owned(),
             Self::Form(_) => "correct or leave out what stands there".to_owned(),
             Self::Missing { expected, .. } => format!("expected {expected}"),
             Self::Unexpected { expected, .. } | Self::Range { expected, .. } => {
