@@ -305,6 +305,12 @@ fn what_is_wrong_is_told_with_what_to_do() {
         let (_, said) = folder.said(line, *status);
         assert!(said.contains(words), "{line}: {said}");
     }
+    // Nobody wrote a file in which the name of the load stands.
+    let (_, said) = folder.said("runslice gate fifo --against mlfq -w dsk", 2);
+    assert!(
+        said.contains("no workload is called `dsk`") && !said.contains("gate:3:"),
+        "{said}"
+    );
     // The way through /proc would open the other end of this pipe, and wait for ever.
     let written = "runslice evaluate e.toml fifo --secret 1 2>said | cat; cat said >&2";
     let (_, said) = folder.said(written, 0);

@@ -19,7 +19,7 @@ use crate::policy::FoundPolicy;
 use crate::services::Services;
 use crate::shrink::Case;
 use crate::workload_arg::SHIPPED;
-use crate::{kernel, right, violation};
+use crate::{kernel, right, violation, workload_arg};
 
 /// Trials of one round of a hunt, which ends with the round that finds something.
 const ROUND: u64 = 16;
@@ -148,6 +148,10 @@ impl VersionGate {
 
     /// What is asked of both versions: all loads, on several machines.
     fn asked(&self, services: &Services<'_>, kernels: &[Kernel]) -> anyhow::Result<Spec> {
+        // What is wrong with one is told without a place in the text below, which nobody wrote.
+        for name in &self.loads {
+            workload_arg::find(services, name, &[])?;
+        }
         let names: Vec<&str> = match self.loads.as_slice() {
             [] => SHIPPED.iter().map(|it| it.name).collect(),
             named => named.iter().map(String::as_str).collect(),
