@@ -100,6 +100,11 @@ fn a_copy_is_what_was_built_in_and_runs() {
     let said = good(&folder, "list --copy mlfq");
     assert!(said.starts_with("mlfq.bpf.c: "), "{said}");
     good(&folder, "list --copy desk");
+    let said = good(&folder, "list --copy fifo -o my(1).bpf.c");
+    assert!(
+        said.ends_with("runslice sim 'my(1).bpf.c' -w desk\n"),
+        "{said}"
+    );
     let hash = |policy: &str, load: &str| {
         let words = format!("sim {policy} -w {load} --duration 500ms --audit");
         good(&folder, &words)

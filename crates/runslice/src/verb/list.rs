@@ -129,7 +129,7 @@ fn copy(name: &str, to: Option<&Path>) -> anyhow::Result<String> {
     }
     let shown = path.display().to_string();
     output::write_new(&path, text.as_bytes(), "name another file with -o")?;
-    let next = next.replace("FILE", &shown);
+    let next = next.replace("FILE", &ask::words::quoted(&shown));
     Ok(format!("{shown}: change it, then run it: {next}\n"))
 }
 
