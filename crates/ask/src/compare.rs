@@ -240,6 +240,6 @@ mod tests {
             result: Err(Refusal::TooFew { have: 1, need: 6 }),
         };
         let said = refuse_nothing(&[row]).unwrap_err().to_string();
-        assert_eq!(said, "nothing can be compared\n  m, b: 1 runs; it takes 6");
+        assert_eq!(said, "nothing can be compared\n  m, b: 1 run; it takes 6");
     }
 }

@@ -425,7 +425,7 @@ def test_a_page_has_pictures(run: runslice.Run, tmp_path: Path) -> None:
         run.write("docx")
     with pytest.raises(runslice.UsageError, match="--table chooses the table of --format csv"):
         run.write("json", table="tasks")
-    with pytest.raises(runslice.Error, match="(?s)1 runs.*it takes 6"):
+    with pytest.raises(runslice.Error, match="(?s)1 run[^s].*it takes 6"):
         runslice.compare(run)
 
 

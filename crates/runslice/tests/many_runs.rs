@@ -316,7 +316,7 @@ fn a_run_that_is_only_repeated_has_no_spread_and_is_refused() {
         "{text}"
     );
     let text = folder.said("compare one.json", 1);
-    assert!(text.contains("1 runs; it takes 6"), "{text}");
+    assert!(text.contains("1 run; it takes 6"), "{text}");
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Refusal {
     /// Too few runs.
-    #[error("{have} runs")]
+    #[error("{have} run{}", if *have == 1 { "" } else { "s" })]
     TooFew {
         /// How many there are.
         have: usize,
