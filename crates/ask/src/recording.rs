@@ -211,8 +211,8 @@ pub fn is_recording(services: &Services<'_>, path: &Path) -> bool {
     is_own || is_trace(services, path)
 }
 
-/// Whether the file at `path` may have been a recording that cannot be read as it is: it is empty,
-/// or packed.
+/// Whether the file at `path` may have been a recording that cannot be read as it is: it is empty
+/// or packed, and not hidden.
 #[must_use]
 pub fn is_lost(services: &Services<'_>, path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();

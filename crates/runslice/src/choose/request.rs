@@ -30,10 +30,10 @@ pub struct Choose {
     /// goals of the workload.
     ///
     /// p50, p90, p99, p99.9, max or mean of wait, delay, slice, sleep or `span NAME`; `late
-    /// DEADLINE`, `work COUNTER`, `throughput`, `cpu` or `time`; then `of GROUP`, where `*` stands
-    /// for any text. `time of GROUP` ends with these tasks and those that they forked. `wait`
-    /// follows a wakeup; `delay` is every wait for a CPU. Long slices are good and all other spans
-    /// bad, unless `lower` or `higher` stands first.
+    /// DEADLINE`, `work COUNTER`, `throughput`, `cpu`, `time` or, with --hardware, `energy` or
+    /// `work per joule`; then `of GROUP`, where `*` stands for any text. `time of GROUP` ends with
+    /// these tasks and those that they forked. `wait` follows a wakeup; `delay` is every wait for a
+    /// CPU. Long slices are good and all other spans bad, unless `lower` or `higher` stands first.
     #[arg(long, value_name = "GOAL")]
     pub goal: Vec<Goal>,
 
