@@ -57,7 +57,7 @@ mod tests {
             "{said}"
         );
         assert!(wrong("").starts_with("f.toml:1:1: missing field `count`"));
-        let lacking = read::<File>(&Source { text: "", file }).unwrap_err();
+        let lacking = super::read::<File>(&Source { text: "", file }).unwrap_err();
         assert_eq!(crate::Advice::advice(&lacking).as_deref(), Some("add it"));
     }
 }
