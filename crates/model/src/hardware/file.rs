@@ -752,8 +752,8 @@ mod tests {
             ),
             (
                 "1024",
-                "1024\n[llc]\nsize = [\"0MiB\"]",
-                "h.toml:8:9: found \"0MiB\"; expected a size above zero",
+                "1024\n[llc]\ncpus = [2]\nsize = [\"0MiB\"]",
+                "h.toml:9:9: found \"0MiB\"; expected a size above zero",
             ),
             (
                 "\"me\"",
