@@ -753,7 +753,7 @@ mod tests {
             (
                 "1024",
                 "1024\n[llc]\ncpus = [2]\nsize = [\"0MiB\"]",
-                "h.toml:9:9: found \"0MiB\"; expected a size above zero",
+                "h.toml:9:9: found the string \"0MiB\"; expected a size above zero",
             ),
             (
                 "\"me\"",
