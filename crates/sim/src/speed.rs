@@ -78,18 +78,19 @@ impl Machine {
     }
 
     /// How much longer memory takes on `cpu` for `id` than with a cache that has all of what it
-    /// uses, in 1/1024. A cache of unknown size has.
+    /// uses, in 1/1024. A cache of unknown size has, and who does not wait for memory needs none.
     fn memory_time(&self, cpu: CpuId, id: TaskId) -> u64 {
-        let (topology, footprint) = (self.idle.topology(), self.task(id).seldom.footprint);
-        let Some(speeds) = self.speeds.as_deref() else {
+        let (topology, task) = (self.idle.topology(), &self.task(id).seldom);
+        let pace = task.pace.as_ref().filter(|pace| pace.mem > 0);
+        let (Some(speeds), Some(pace)) = (self.speeds.as_deref(), pace) else {
             return 1024;
         };
+        let footprint = task.footprint;
         let own = speeds.caches(cpu, topology).1;
         let usual = self.ledger.costs().map_or(0, |it| it.llc_cache_bytes);
         let cache = if own == 0 { usual } else { own };
-        let pace = self.task(id).seldom.pace.as_ref();
         let node = topology.node_of(cpu);
-        let home = pace.and_then(|it| it.home).unwrap_or(node);
+        let home = pace.home.unwrap_or(node);
         let cache = if cache == 0 { footprint } else { cache };
         speeds
             .hardware
@@ -104,11 +105,7 @@ impl Machine {
         let node = self.idle.topology().node_of(cpu);
         let pace = self.tasks[id.index()].seldom.pace.get_or_insert_default();
         pace.home = pace.home.or(Some(node));
-        let longer = if mem == 0 {
-            1024
-        } else {
-            self.memory_time(cpu, id)
-        };
+        let longer = self.memory_time(cpu, id);
         let is_heavy = mem >= HEAVY && longer > 1024;
         let Some(speeds) = &mut self.speeds else {
             return self.task(id).work_left;
