@@ -237,9 +237,13 @@ impl Speeds {
 
     /// A task that needs bandwidth begins to execute on `cpu`: whether another one does.
     pub fn look_for_heavy(&mut self, cpu: CpuId) {
+        // One time is enough to be told.
+        if self.heavy_together {
+            return;
+        }
         let is_heavy = |it: &CpuSpeed| it.is_heavy && it.load >= Load::Busy(HEAVY);
         let all = self.cpus.iter().filter(|it| is_heavy(it)).count();
-        self.heavy_together |= all > usize::from(is_heavy(&self.cpus[cpu]));
+        self.heavy_together = all > usize::from(is_heavy(&self.cpus[cpu]));
     }
 
     /// Whether two CPUs have a cache of the second level together, by the hardware's file.
