@@ -223,7 +223,8 @@ impl Machine {
         }
         if let Some(speeds) = self.speeds.as_deref_mut() {
             speeds.book_power(cpu, now);
-            if let Some(sibling) = sibling {
+            // Its power is another one only where that of both threads together is known.
+            if let Some(sibling) = sibling.filter(|_| speeds.hardware.smt_power.is_some()) {
                 speeds.book_power(sibling, now);
             }
             let before = speeds.set_load(cpu, load);
