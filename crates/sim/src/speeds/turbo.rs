@@ -26,7 +26,7 @@ pub(crate) struct Turbo {
 struct Part {
     /// CPUs of each core.
     cores: Vec<Vec<CpuId>>,
-    /// Numbers of their clocks.
+    /// Numbers of their clocks, rising.
     clocks: Vec<u16>,
     /// How many executed in the last millisecond.
     active: usize,
@@ -104,7 +104,7 @@ impl Speeds {
             let class = &self.hardware.classes[clock.class];
             let parts = self.turbo.parts.iter();
             let ceilings = parts
-                .filter(|part| part.clocks.contains(&number))
+                .filter(|part| part.clocks.binary_search(&number).is_ok())
                 .map(|part| class.ceiling(part.active));
             // A clock of several packages is as fast as all of them allow.
             clock.ceiling = ceilings.min().unwrap_or(clock.ceiling);
