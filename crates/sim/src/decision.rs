@@ -111,9 +111,7 @@ impl Machine {
         if cause.place == NOWHERE {
             return Some(self.caller());
         }
-        let its = self.planned.iter().rev();
-        let mut its = its.filter(|it| cause.place >= it.first_place);
-        Some(its.next().and_then(|it| it.sched).unwrap_or(SchedId::ROOT))
+        Some(self.whose_object(|it| cause.place >= it.first_place))
     }
 
     /// A decision about `task` on or about `cpu`. `what` has the cause that is noted.

@@ -69,8 +69,13 @@ impl Machine {
             return SchedId::ROOT;
         }
         let map = vm.map_of_timer(address);
-        let is_its = |it: &&PlannedSub| map.is_some_and(|map| map >= it.first_map);
-        let found = self.planned.iter().rev().find(is_its);
+        self.whose_object(|it| map.is_some_and(|map| map >= it.first_map))
+    }
+
+    /// The scheduler whose object has something: objects lie behind each other in one machine, the
+    /// root's first, and `begins` says of one below it whether it begins there or before.
+    pub(crate) fn whose_object(&self, begins: impl Fn(&PlannedSub) -> bool) -> SchedId {
+        let found = self.planned.iter().rev().find(|it| begins(it));
         found.and_then(|it| it.sched).unwrap_or(SchedId::ROOT)
     }
 
