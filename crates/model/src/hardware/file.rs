@@ -216,21 +216,11 @@ impl<'a> HardwareReader<'a> {
         let cppc = number("cppc", table, (1, 255))?;
         let prefcore = number("prefcore", table, (1, 255))?;
         let opps = self.opps(table)?;
-        let khz = |key, table: &mut FileTable<'a>| {
-            let value = table.get(key);
-            value
-                .map(|value| self.limited(value, (&FREQUENCIES, FREQUENCY), MOST_KHZ))
-                .transpose()
-        };
-        let base_khz = khz("base", table)?;
+        let base = table.get("base");
+        let base_khz = self.optional(base, (&FREQUENCIES, FREQUENCY), MOST_KHZ)?;
         let transition = table.get("transition");
-        let transition = transition
-            .map(|value| self.limited(value, (&TIMES, TIME), MOST_TIME_PS))
-            .transpose()?;
-        let core = table.get("core");
-        let core = core
-            .map(|value| self.limited(value, (&SIZES, SIZE), MOST_BYTES))
-            .transpose()?;
+        let transition = self.optional(transition, (&TIMES, TIME), MOST_TIME_PS)?;
+        let core = self.optional(table.get("core"), (&SIZES, SIZE), MOST_BYTES)?;
         let memory = table.get("memory");
         let memory = memory.map(|value| self.factor(value, table)).transpose()?;
         let idle = self.idle(table)?;
@@ -293,6 +283,17 @@ impl<'a> HardwareReader<'a> {
             expected: "less".to_owned(),
         };
         Err(self.source.error(value.span().start, problem))
+    }
+
+    /// As [`Self::limited`], of what may be left out.
+    fn optional(
+        &self,
+        value: Option<FileValue<'a>>,
+        units: (&[(&str, u64)], &str),
+        most: u64,
+    ) -> Result<Option<u64>, FileError> {
+        let found = value.map(|value| self.limited(value, units, most));
+        found.transpose()
     }
 
     fn list(&self, value: FileValue<'a>, expected: &str) -> Result<&'a DeArray<'a>, FileError> {
@@ -626,10 +627,7 @@ impl<'a> HardwareReader<'a> {
             return Ok((None, None));
         };
         let mut table = FileTable::new(self.source, "[energy]".to_owned(), value)?;
-        let base = table.get("base");
-        let base = base
-            .map(|value| self.limited(value, (&POWERS, POWER), MOST_UW))
-            .transpose()?;
+        let base = self.optional(table.get("base"), (&POWERS, POWER), MOST_UW)?;
         let both = table.get("smt_power");
         let both = both
             .map(|value| {
