@@ -6,7 +6,7 @@ use toml::de::{DeArray, DeValue};
 
 use super::{
     CAPACITY_ONE, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, SmtShare, Sysfs,
-    parts_of, share_of, turbo,
+    parts_of, turbo,
 };
 use crate::CPUS_MAX;
 use crate::file::{FileError, FileTable, FileValue, Problem, Source, describe, text, texts};
@@ -21,6 +21,12 @@ const ORDER: &str = "a list of classes with the number of their cores, as [\"A55
 const OPPS: &str = "a list of frequencies, as [[\"300MHz\", \"6055uW\"]] or [\"300MHz\"]";
 const IDLE: &str =
     "a list of residency, exit latency and power, as [[\"2ms\", \"160us\", \"0uW\"]]";
+
+/// Millionths at least and at most, in words: a share or a speed against another one, how much
+/// longer memory takes, and the power of two threads.
+const SHARE: (u64, u64, &str) = (100_000, 1_000_000, "a number of 0.1 to 1");
+const LONGER: (u64, u64, &str) = (1_000_000, 12_000_000, "a number of 1 to 12");
+const BOTH: (u64, u64, &str) = (1_000_000, 2_000_000, "a number of 1 to 2");
 
 /// Memory takes four times as long as the last-level cache, in 1/1024. Assumed: random reads take
 /// 11.9 times as long (EPYC 7742, `AnandTech` 2019), and computers overlap them.
@@ -222,7 +228,7 @@ impl<'a> HardwareReader<'a> {
         let transition = self.optional(transition, (&TIMES, TIME), MOST_TIME_PS)?;
         let core = self.optional(table.get("core"), (&SIZES, SIZE), MOST_BYTES)?;
         let memory = table.get("memory");
-        let memory = memory.map(|value| self.factor(value, table)).transpose()?;
+        let memory = memory.map(|value| self.parts(value, SHARE)).transpose()?;
         let idle = self.idle(table)?;
         Ok(CpuClass {
             name: name.to_owned(),
@@ -240,10 +246,17 @@ impl<'a> HardwareReader<'a> {
         })
     }
 
-    /// The speed of memory against that of the biggest class, 0.1 to 1, in 1/1024.
-    fn factor(&self, value: FileValue<'a>, table: &FileTable<'a>) -> Result<u16, FileError> {
-        let found = written(value).and_then(share_of);
-        found.ok_or_else(|| table.unexpected(value, "a number of 0.1 to 1"))
+    /// A number between two in 1/1024.
+    fn parts(
+        &self,
+        value: FileValue<'a>,
+        (least, most, expected): (u64, u64, &str),
+    ) -> Result<u16, FileError> {
+        let found = written(value).and_then(|it| parts_of(it, least..=most));
+        found.ok_or_else(|| {
+            let problem = Problem::unexpected(describe(value), expected);
+            self.source.error(value.span().start, problem)
+        })
     }
 
     fn number(
@@ -521,7 +534,7 @@ impl<'a> HardwareReader<'a> {
             None => usual(CAPACITY_ONE, REMOTE),
             Some(value) => {
                 let words = "numbers of 1 to 12, as [[1.0, 1.7], [1.7, 1.0]]";
-                self.matrix(value, (count, words), |value| self.longer(value))?
+                self.matrix(value, (count, words), |value| self.parts(value, LONGER))?
             }
         };
         table.finish()?;
@@ -548,23 +561,13 @@ impl<'a> HardwareReader<'a> {
         Err(self.source.error(value.span().start, problem))
     }
 
-    /// How much longer memory takes, 1 to 12, in 1/1024.
-    fn longer(&self, value: FileValue<'a>) -> Result<u16, FileError> {
-        let parts = written(value).and_then(|it| parts_of(it, 1_000_000..=12_000_000));
-        parts.ok_or_else(|| {
-            let problem = Problem::unexpected(describe(value), "a number of 1 to 12");
-            self.source.error(value.span().start, problem)
-        })
-    }
-
     /// `[memory]`: how much longer memory takes than the last-level cache.
     fn penalty(&mut self) -> Result<u16, FileError> {
         let Some(value) = self.root.get("memory") else {
             return Ok(PENALTY);
         };
         let mut table = FileTable::new(self.source, "[memory]".to_owned(), value)?;
-        let value = table.require("penalty", "a number of 1 to 12")?;
-        let penalty = self.longer(value)?;
+        let penalty = self.parts(table.require("penalty", LONGER.2)?, LONGER)?;
         table.finish()?;
         Ok(penalty)
     }
@@ -606,9 +609,7 @@ impl<'a> HardwareReader<'a> {
         };
         let mut table = FileTable::new(self.source, "[smt]".to_owned(), value)?;
         let mut share = |key: &'static str| -> Result<u16, FileError> {
-            let value = table.require(key, "a number of 0.1 to 1")?;
-            let found = written(value).and_then(share_of);
-            found.ok_or_else(|| table.unexpected(value, "a number of 0.1 to 1"))
+            self.parts(table.require(key, SHARE.2)?, SHARE)
         };
         let smt = SmtShare {
             cc: share("cc")?,
@@ -629,12 +630,7 @@ impl<'a> HardwareReader<'a> {
         let mut table = FileTable::new(self.source, "[energy]".to_owned(), value)?;
         let base = self.optional(table.get("base"), (&POWERS, POWER), MOST_UW)?;
         let both = table.get("smt_power");
-        let both = both
-            .map(|value| {
-                let parts = written(value).and_then(|it| parts_of(it, 1_000_000..=2_000_000));
-                parts.ok_or_else(|| table.unexpected(value, "a number of 1 to 2"))
-            })
-            .transpose()?;
+        let both = both.map(|value| self.parts(value, BOTH)).transpose()?;
         table.finish()?;
         Ok((base, both))
     }
