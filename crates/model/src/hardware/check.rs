@@ -193,13 +193,12 @@ impl Hardware {
             .iter()
             .max()
             .map_or(0, |last| usize::from(*last) + 1);
-        let rows = &places.distances;
-        if rows.len() != nodes || rows.iter().any(|row| row.len() != nodes) {
+        let is_whole =
+            |rows: &[Vec<u16>]| rows.len() == nodes && rows.iter().all(|row| row.len() == nodes);
+        if !is_whole(&places.distances) {
             return wrong("the distances are not those of the nodes");
         }
-        let remote = &places.remote;
-        let is_whole = remote.len() == nodes && remote.iter().all(|row| row.len() == nodes);
-        if !remote.is_empty() && !is_whole {
+        if !places.remote.is_empty() && !is_whole(&places.remote) {
             return wrong("the factors of remote memory are not those of the nodes");
         }
         let llcs = places
