@@ -351,7 +351,7 @@ fn refresh(cx: &mut CallContext<'_>, name: &[u8]) {
         let _ = cx.state.tree.show_frequencies(&frequencies);
     }
     let model = Path::new("sys/kernel/debug/energy_model");
-    if has(b"energy_model") && cx.state.asks_energy && !cx.state.tree.anchor().has_folder(model) {
+    if cx.state.asks_energy && has(b"energy_model") && !cx.state.tree.anchor().has_folder(model) {
         cx.state.note("it looked for an energy model; this machine has none".into());
     }
     if has(b"sched_ext") {
