@@ -227,7 +227,7 @@ fn check_subs(spec: &PolicySpec, machine: &MachineSpec) -> Result<(), Error> {
     } else {
         return Ok(());
     };
-    Err(Error::Sub(refused_sub(sub, problem)))
+    Err(refused_sub(sub, problem))
 }
 
 /// Bytes of a cgroup's name or path, as it is asked for.
@@ -237,7 +237,7 @@ const CGROUP_NAME_MOST: usize = 255;
 fn check_sub(sub: &SubSpec, (machine, root_is_cid): (&MachineSpec, bool)) -> Result<(), Error> {
     let refuse = |what: &str, advice: &str| {
         let problem = Advised::new(what, advice);
-        Err(Error::Sub(refused_sub(sub, problem)))
+        Err(refused_sub(sub, problem))
     };
     if !root_is_cid {
         return refuse(
@@ -293,7 +293,7 @@ fn add_sub(sub: &SubSpec, machine: &MachineSpec, whole: &mut Image) -> Result<Re
     };
     if let Some((what, advice)) = refused {
         let problem = Advised::new(what, advice);
-        return Err(Error::Sub(refused_sub(sub, problem)));
+        return Err(refused_sub(sub, problem));
     }
     let mut setup = setup_of(spec, &image)?;
     let at = whole.join(&image, &format!("{}/", sub.cgroup.trim_matches('/')));

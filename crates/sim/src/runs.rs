@@ -294,14 +294,14 @@ impl<'a> Simulation<'a> {
 
 /// No scheduler is attached below one that its own program attaches.
 fn refuse_subs(spec: &RunSpec) -> Result<(), Error> {
-    let problem = || {
-        Advised::new(
-            "no scheduler is attached below one that its own program attaches",
-            "give the root's object, with `--set` and `--run` for what its program does",
-        )
+    let Some(sub) = spec.policy.subs.first() else {
+        return Ok(());
     };
-    let first = spec.policy.subs.first();
-    first.map_or(Ok(()), |sub| Err(Error::Sub(refused_sub(sub, problem()))))
+    let problem = Advised::new(
+        "no scheduler is attached below one that its own program attaches",
+        "give the root's object, with `--set` and `--run` for what its program does",
+    );
+    Err(refused_sub(sub, problem))
 }
 
 /// Whether CPUs can come in between in a run of `spec`, and a program can take part in it, if that

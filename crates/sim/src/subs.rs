@@ -2,6 +2,7 @@
 
 use model::{Advised, SubSpec};
 
+use crate::Error;
 use crate::cids::ArenaMasks;
 use crate::dsq::DsqIndex;
 use crate::mask::Mask;
@@ -14,8 +15,8 @@ pub(crate) fn refused((policy, cgroup): (&str, &str), problem: Advised) -> Advis
 }
 
 /// As [`refused`], of what was asked for.
-pub(crate) fn refused_sub(sub: &SubSpec, problem: Advised) -> Advised {
-    refused((&sub.policy.name, &sub.cgroup), problem)
+pub(crate) fn refused_sub(sub: &SubSpec, problem: Advised) -> Error {
+    Error::Sub(refused((&sub.policy.name, &sub.cgroup), problem))
 }
 
 /// A set of rights.

@@ -27,7 +27,7 @@ pub(crate) fn cgroups_of(spec: &RunSpec) -> Result<Vec<u32>, Error> {
     };
     let known = |sub: &model::SubSpec| {
         let found = number(&sub.cgroup);
-        found.ok_or_else(|| Error::Sub(refused_sub(sub, no_cgroup(all, &sub.cgroup))))
+        found.ok_or_else(|| refused_sub(sub, no_cgroup(all, &sub.cgroup)))
     };
     spec.policy.subs.iter().map(known).collect()
 }
