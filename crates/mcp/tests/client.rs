@@ -55,6 +55,21 @@ async fn refused(client: &Client, tool: &'static str, arguments: Value) -> (Stri
     (of("kind"), of("message"))
 }
 
+/// Asserts of each case that its tool does not answer, and says these words. Gives the kinds of the
+/// errors.
+async fn all_refused(
+    client: &Client,
+    cases: impl IntoIterator<Item = (&'static str, Value, &str)>,
+) -> Vec<String> {
+    let mut kinds = Vec::new();
+    for (tool, arguments, want) in cases {
+        let (kind, message) = refused(client, tool, arguments.clone()).await;
+        assert!(message.contains(want), "{tool} {arguments}: {message}");
+        kinds.push(kind);
+    }
+    kinds
+}
+
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder of the test")
 }
@@ -251,10 +266,7 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
                 "nothing may be written\n  start runslice-mcp with --write DIR",
             ),
         ];
-        for (tool, arguments, want) in cases {
-            let (_, message) = refused(&client, tool, arguments.clone()).await;
-            assert!(message.contains(want), "{tool} {arguments}: {message}");
-        }
+        all_refused(&client, cases).await;
     });
 }
 
@@ -263,14 +275,12 @@ fn mistakes_of_schedulers_below_the_root_are_told() {
     let folder = folder();
     client(folder.path(), &[], async |client| {
         let hunt = json!({ "policy": "partition", "sub": ["app=partition"] });
-        for (tool, arguments, want) in [
+        let cases = [
             ("sim", below(&["app"]), "is no cgroup and policy"),
             ("sim", below(&["app=partition"]), "has no sub_attach"),
             ("hunt", hunt, "random loads have none"),
-        ] {
-            let (_, message) = refused(&client, tool, arguments.clone()).await;
-            assert!(message.contains(want), "{tool} {arguments}: {message}");
-        }
+        ];
+        all_refused(&client, cases).await;
     });
 }
 
@@ -280,18 +290,15 @@ fn arguments_of_a_run_are_refused_where_nothing_is_run() {
     client(folder.path(), &[], async |client| {
         let compare = json!({ "sets": ["runs.json"], "cpus": 4 });
         let explain = json!({ "dump": "text", "workload": "desk" });
-        for (tool, arguments, want) in [
+        let cases = [
             (
                 "compare",
                 compare,
                 "`cpus` has no effect: `sets` are results",
             ),
             ("explain", explain, "`workload` has no effect: a `dump` is"),
-        ] {
-            let (kind, message) = refused(&client, tool, arguments).await;
-            assert_eq!(kind, "usage");
-            assert!(message.contains(want), "{tool}: {message}");
-        }
+        ];
+        assert_eq!(all_refused(&client, cases).await, ["usage"; 2]);
     });
 }
 
