@@ -101,16 +101,12 @@ impl Samples {
             writeln!(to, "# TYPE {name} unknown")?;
             for (labels, series) in metric {
                 for (now, value) in series {
-                    let (seconds, rest) = (
-                        now.as_nanos() / 1_000_000_000,
-                        now.as_nanos() % 1_000_000_000,
-                    );
                     let braced = if labels.is_empty() {
                         String::new()
                     } else {
                         format!("{{{labels}}}")
                     };
-                    writeln!(to, "{name}{braced} {value} {seconds}.{rest:09}")?;
+                    writeln!(to, "{name}{braced} {value} {now}")?;
                 }
             }
         }
