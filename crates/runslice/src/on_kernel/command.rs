@@ -1,7 +1,8 @@
 //! The command that runs while a policy is attached, or a recording goes on.
 
 use std::env;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,19 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long a command may take to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// A word for another program, which knows nothing of [`files::text_of`].
+fn word(text: &str) -> OsString {
+    files::real(Path::new(text)).into_owned().into_os_string()
+}
+
+/// The command of these words, with its program's name; `None` if there are none.
+pub fn of(words: &[String]) -> Option<(&str, Command)> {
+    let (program, arguments) = words.split_first()?;
+    let mut command = Command::new(word(program));
+    command.args(arguments.iter().map(|it| word(it)));
+    Some((program.as_str(), command))
+}
+
 /// Looks for the command's program before anything is attached for it.
 ///
 /// # Errors
@@ -27,9 +41,9 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
     };
     let path = env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = if program.contains('/') {
-        vec![PathBuf::from(files::word(program))]
+        vec![PathBuf::from(word(program))]
     } else {
-        let name = files::word(program);
+        let name = word(program);
         env::split_paths(&path).map(|it| it.join(&name)).collect()
     };
     places.retain(|place| place.is_file());
@@ -48,11 +62,9 @@ pub fn check(words: &[String]) -> anyhow::Result<()> {
 /// # Errors
 /// When it cannot be started.
 pub fn start(words: &[String], is_partial: bool) -> anyhow::Result<Option<Timed>> {
-    let Some((program, arguments)) = words.split_first() else {
+    let Some((program, mut command)) = of(words) else {
         return Ok(None);
     };
-    let mut command = Command::new(files::word(program));
-    command.args(arguments.iter().map(|it| files::word(it)));
     if is_partial {
         ask_for_policy(&mut command);
     }

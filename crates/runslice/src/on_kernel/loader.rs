@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use ask::error::Cancelled;
 use live::{ClassState, SchedExt, Timed, TimedEnd, process};
 use model::Advised;
 
-use crate::files;
+use super::command;
 
 /// How long a program may take until its policy is attached; on a CPU that an emulator pretends,
 /// the largest known takes half a minute.
@@ -41,14 +41,11 @@ impl Loader {
     pub fn start(name: &str, words: &[String], output: &Path) -> anyhow::Result<Self> {
         let kernel = SchedExt::of_this_kernel();
         let sequence = kernel.enable_seq();
-        let (program, arguments) = words.split_first().context("a command has a word")?;
+        let (program, mut command) = command::of(words).context("a command has a word")?;
         let cannot = model::CannotWrite::at(output.display());
         let file = folder::create(output).map_err(&cannot)?;
         let same = file.try_clone().map_err(&cannot)?;
-        let mut command = Command::new(files::word(program));
-        command.args(arguments.iter().map(|it| files::word(it)));
-        command.stdin(Stdio::null());
-        command.stdout(file).stderr(same);
+        command.stdin(Stdio::null()).stdout(file).stderr(same);
         process::die_with_this_thread(&mut command);
         let child = Timed::start(&mut command);
         let child = child.with_context(|| format!("cannot start {program}"))?;

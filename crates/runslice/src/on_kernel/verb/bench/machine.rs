@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -16,8 +16,9 @@ use super::played::Beside;
 use super::{Bench, EJECTED, Measured, Runner};
 use crate::exit::UnsupportedError;
 use crate::on_kernel::attach::{self, Attaching, cause};
+use crate::on_kernel::command;
 use crate::on_kernel::loader::Loader;
-use crate::{files, scheduler};
+use crate::scheduler;
 
 /// From one look at policy and signals to the next; the command's end is seen at once.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -135,13 +136,9 @@ impl<'a> BenchMachine<'a> {
         let cannot = model::CannotWrite::at(log.display());
         let file = folder::create(log).map_err(&cannot)?;
         let same = file.try_clone().map_err(&cannot)?;
-        let (program, arguments) = self.command.split_first().context("there is no command")?;
-        let mut command = Command::new(files::word(program));
-        command
-            .args(arguments.iter().map(|it| files::word(it)))
-            .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(same);
+        let words = command::of(self.command);
+        let (program, mut command) = words.context("there is no command")?;
+        command.stdin(Stdio::null()).stdout(file).stderr(same);
         Timed::start(&mut command).with_context(|| format!("cannot start {program}"))
     }
 }
