@@ -115,6 +115,19 @@ impl Desk<'_> {
         Ok(path.display().to_string())
     }
 
+    /// The path of a file with these bytes in the owner's folder. A call before may have written
+    /// it: `name` has what its bytes depend on.
+    ///
+    /// # Errors
+    /// When there is no such folder, `name` is no plain name, or the file cannot be written.
+    pub fn keep(&self, name: &str, bytes: &[u8]) -> anyhow::Result<String> {
+        let path = self.place(name)?;
+        if COMPUTER.is_file(&path) {
+            return Ok(path.display().to_string());
+        }
+        self.write(name, bytes)
+    }
+
     /// Where a file of this name is to be.
     ///
     /// # Errors

@@ -74,15 +74,11 @@ pub fn ask(arguments: &mut Arguments, desk: &Desk<'_>) -> anyhow::Result<Answere
 /// The file with the run of a breach, if it has one and there is a folder for it. Its name has what
 /// the run depends on: the same question finds the file of the call before.
 fn kept(desk: &Desk<'_>, at: usize, breach: &Breach) -> anyhow::Result<Option<String>> {
-    let (Some(case), Some(folder)) = (&breach.case, &desk.owner.folder) else {
+    let (Some(case), Some(_)) = (&breach.case, &desk.owner.folder) else {
         return Ok(None);
     };
     let bytes = case.bundle().write();
     let mark = fingerprint(&bytes);
     let name = format!("{}-{}-{mark:032x}.bundle", breach.limit.word(), at + 1);
-    let path = folder.join(&name);
-    if desk.services.is_file(&path) {
-        return Ok(Some(path.display().to_string()));
-    }
-    desk.write(&name, &bytes).map(Some)
+    desk.keep(&name, &bytes).map(Some)
 }

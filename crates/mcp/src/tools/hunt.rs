@@ -1,7 +1,7 @@
 //! Random machines and loads, among which some may show a fault of a policy.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 use ask::explain::Explanation;
@@ -12,7 +12,6 @@ use ask::right;
 use ask::shrink::Case;
 use ask::violation::{Property, Signature, explains};
 use ask::workload_arg::Written;
-use runslice::COMPUTER;
 use runslice::door::Status;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -179,16 +178,15 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The file with the run, whose name begins with `front`. The same search may have written it
-    /// before; after a change of the policy it is another one.
-    fn kept(&self, folder: &Path, front: &str, case: &Case) -> anyhow::Result<PathBuf> {
+    /// The file with the run, whose name begins with `front`, if there is a folder for it. After a
+    /// change of the policy it is another one.
+    fn kept(&self, front: &str, case: &Case) -> anyhow::Result<Option<String>> {
+        if self.desk.owner.folder.is_none() {
+            return Ok(None);
+        }
         let bytes = case.capsule(&self.desk.services)?.write();
         let name = format!("{front}-{:08x}.bundle", fingerprint(&bytes) >> 96);
-        let file = folder.join(&name);
-        if COMPUTER.is_file(&file) {
-            return Ok(file);
-        }
-        Ok(self.desk.write(&name, &bytes)?.into())
+        self.desk.keep(&name, &bytes).map(Some)
     }
 
     /// What is told of a fault. Its run is kept where that is allowed.
@@ -203,14 +201,9 @@ impl Search<'_> {
         let mut explanation = explanation.tried(services, &spec, sim::Options::default())?;
         let policy: String = case.policy.name.chars().map(letter).collect();
         let front = format!("{word}-{policy}-{}-{number}", self.question.seed);
-        let capsule = match &self.desk.owner.folder {
-            Some(folder) => Some(self.kept(folder, &front, case)?),
-            None => None,
-        };
-        let properties = &self.question.properties;
-        let again = capsule.as_ref().map(|it| explains(it, properties));
-        explanation.again = again;
-        let capsule = capsule.map(|it| it.display().to_string());
+        let capsule = self.kept(&front, case)?;
+        let file = capsule.as_ref().map(Path::new);
+        explanation.again = file.map(|it| explains(it, &self.question.properties));
         let explanation = show::explanation::json::of(&explanation);
         let explanation: Value = serde_json::from_str(&explanation).context("our own JSON")?;
         Ok(json!({
