@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use ask::choose::fleet::Fleet;
 use ask::choose::{self, BASELINE, Candidate, Choose, RUNS_MAX};
 use ask::compare::parse_percent;
 use ask::goal::Goal;
 use ask::policy;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use show::export::ExportTable;
+use runslice::Chosen;
 use show::format::COMPARISONS;
-use show::{Format, Origin, choice};
+use show::{Origin, choice};
 
 use crate::errors::raise;
 use crate::given::{PyLoad, PyPolicy};
@@ -23,13 +22,7 @@ use crate::wait::wait;
 #[pyclass(frozen, name = "Chosen", module = "runslice._runslice")]
 pub struct PyChosen {
     words: Vec<String>,
-    chosen: Made,
-}
-
-/// For one load, or for many machines.
-enum Made {
-    One(Box<choose::Chosen>),
-    Fleet(Fleet),
+    chosen: Chosen,
 }
 
 #[pymethods]
@@ -90,14 +83,7 @@ impl PyChosen {
             let own: anyhow::Result<_> = made(own);
             let knobs = (knobs.as_deref().map(Path::new), &programs);
             question.candidates = choose::candidates(services, first, (named?, own?), knobs)?;
-            let made = match question.load.folder(services) {
-                Some(folder) => {
-                    let recordings = runslice::recordings(folder)?;
-                    Fleet::ask(&question, &recordings, services).map(Made::Fleet)
-                }
-                None => question.ask(services).map(|it| Made::One(Box::new(it))),
-            };
-            made.map_err(ask::Error::into_cause)
+            Chosen::ask(&question, services)
         })?;
         Ok(Self { words, chosen })
     }
@@ -108,29 +94,25 @@ impl PyChosen {
 
     #[getter]
     fn status(&self) -> u8 {
-        let is_decided = match &self.chosen {
-            Made::One(it) => it.is_decided(),
-            Made::Fleet(it) => it.is_decided(),
-        };
-        if is_decided { 0 } else { 6 }
+        self.chosen.status().into()
     }
 
     #[getter]
     fn answer(&self) -> Vec<String> {
         match &self.chosen {
-            Made::One(it) => choice::answer(it),
-            Made::Fleet(it) => choice::fleet::answer(it),
+            Chosen::One(it) => choice::answer(it),
+            Chosen::Fleet(it) => choice::fleet::answer(it),
         }
     }
 
     #[getter]
     fn winner(&self) -> Option<(&str, Option<String>)> {
         match &self.chosen {
-            Made::One(it) => {
+            Chosen::One(it) => {
                 let winner = it.winner()?;
                 Some((it.field.name(winner), Some(choice::command(it, winner))))
             }
-            Made::Fleet(it) => Some((&it.candidates[it.winner()?], None)),
+            Chosen::Fleet(it) => Some((&it.candidates[it.winner()?], None)),
         }
     }
 
@@ -138,7 +120,7 @@ impl PyChosen {
     /// of a single load.
     #[getter]
     fn machines(&self) -> Option<Vec<(&str, [usize; 4], f64)>> {
-        let Made::Fleet(it) = &self.chosen else {
+        let Chosen::Fleet(it) = &self.chosen else {
             return None;
         };
         let of = |at: usize| {
@@ -153,37 +135,12 @@ impl PyChosen {
     fn write<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let form = format_of(format, COMPARISONS).map_err(|error| raise(error.into()))?;
         let origin = Origin::new(self.command(format));
-        let page = match &self.chosen {
-            Made::One(it) => choice::page(it, &origin),
-            Made::Fleet(it) => Some(choice::fleet::page(it, &origin)),
-        };
-        let page = page.filter(|_| form == Format::Html);
-        let bytes = runslice::in_memory(form.export(), |to| {
-            match (form.export(), page, &self.chosen) {
-                (_, Some(page), _) => page.write(to),
-                (Some(form), ..) => self.rows(&origin).write(form, to),
-                (.., Made::One(it)) if form == Format::Json => choice::json(it, &origin, to),
-                (.., Made::Fleet(it)) if form == Format::Json => {
-                    choice::fleet::json(it, &origin, to)
-                }
-                (.., Made::One(it)) => choice::text(it, runslice::width(), to),
-                (.., Made::Fleet(it)) => choice::fleet::write(it, runslice::width(), to),
-            }
-        });
+        let bytes = runslice::in_memory(form.export(), |to| self.chosen.write(form, &origin, to));
         Ok(PyBytes::new(py, &bytes?))
     }
 
     fn table(&self) -> PyResult<PyTable> {
         let origin = Origin::new(self.command("parquet"));
-        PyTable::of_cells(&self.rows(&origin))
-    }
-}
-
-impl PyChosen {
-    fn rows(&self, origin: &Origin) -> ExportTable {
-        match &self.chosen {
-            Made::One(it) => choice::table(it, origin),
-            Made::Fleet(it) => choice::fleet::table(it, origin),
-        }
+        PyTable::of_cells(&self.chosen.table(&origin))
     }
 }

@@ -6,11 +6,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ask::choose::Chosen as Answer;
+use ask::Services;
 use ask::choose::fleet::{self, Fleet};
-use show::choice;
+use ask::choose::{Choose as Question, Chosen as Answer};
+use show::{Origin, choice};
 
-use crate::about::About;
 use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::export::ExportTable;
@@ -35,11 +35,10 @@ impl Chosen {
     ///
     /// # Errors
     /// When a candidate, the load or a goal is wrong, or the baseline fails.
-    pub fn make(request: &Choose) -> anyhow::Result<Self> {
-        let question = request.asked()?;
-        let answer = match question.load.folder(&COMPUTER) {
-            Some(folder) => Fleet::ask(&question, &recordings(folder)?, &COMPUTER).map(Self::Fleet),
-            None => question.ask(&COMPUTER).map(|it| Self::One(Box::new(it))),
+    pub fn ask(question: &Question, services: &Services<'_>) -> anyhow::Result<Self> {
+        let answer = match question.load.folder(services) {
+            Some(folder) => Fleet::ask(question, &recordings(folder)?, services).map(Self::Fleet),
+            None => question.ask(services).map(|it| Self::One(Box::new(it))),
         };
         answer.map_err(ask::Error::into_cause)
     }
@@ -48,14 +47,13 @@ impl Chosen {
     ///
     /// # Errors
     /// When `to` does not take it.
-    pub fn write(&self, form: Format, to: &mut dyn Write) -> io::Result<()> {
-        let origin = About::origin();
-        let page = self.page().filter(|_| form == Format::Html);
+    pub fn write(&self, form: Format, origin: &Origin, to: &mut dyn Write) -> io::Result<()> {
+        let page = self.page(origin).filter(|_| form == Format::Html);
         match (form.export(), page, self) {
             (_, Some(page), _) => page.write(to),
-            (Some(export), ..) => self.table().write(export, to),
-            (.., Self::One(it)) if form == Format::Json => choice::json(it, &origin, to),
-            (.., Self::Fleet(it)) if form == Format::Json => choice::fleet::json(it, &origin, to),
+            (Some(export), ..) => self.table(origin).write(export, to),
+            (.., Self::One(it)) if form == Format::Json => choice::json(it, origin, to),
+            (.., Self::Fleet(it)) if form == Format::Json => choice::fleet::json(it, origin, to),
             (.., Self::One(it)) => choice::text(it, look::width(), to),
             (.., Self::Fleet(it)) => choice::fleet::write(it, look::width(), to),
         }
@@ -63,22 +61,25 @@ impl Chosen {
 
     /// The page; `None` if there is nothing to draw, because every candidate but the baseline
     /// failed.
-    pub fn page(&self) -> Option<Page> {
+    #[must_use]
+    pub fn page(&self, origin: &Origin) -> Option<Page> {
         match self {
-            Self::One(it) => choice::page(it, &About::origin()),
-            Self::Fleet(it) => Some(choice::fleet::page(it, &About::origin())),
+            Self::One(it) => choice::page(it, origin),
+            Self::Fleet(it) => Some(choice::fleet::page(it, origin)),
         }
     }
 
     /// A row for each candidate and goal, and for each machine of many.
-    pub fn table(&self) -> ExportTable {
+    #[must_use]
+    pub fn table(&self, origin: &Origin) -> ExportTable {
         match self {
-            Self::One(it) => choice::table(it, &About::origin()),
-            Self::Fleet(it) => choice::fleet::table(it, &About::origin()),
+            Self::One(it) => choice::table(it, origin),
+            Self::Fleet(it) => choice::fleet::table(it, origin),
         }
     }
 
     /// Inconclusive if the runs do not decide.
+    #[must_use]
     pub fn status(&self) -> Status {
         let is_decided = match self {
             Self::One(it) => it.is_decided(),
@@ -96,7 +97,7 @@ impl Chosen {
 ///
 /// # Errors
 /// When it cannot be read, or has none.
-pub fn recordings(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+fn recordings(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let cannot = model::CannotRead::at(folder.display());
     let entries = fs::read_dir(folder).map_err(&cannot)?;
     let files: io::Result<Vec<_>> = entries.map(|it| Ok(it?.path())).collect();

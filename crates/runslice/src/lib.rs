@@ -70,7 +70,7 @@ use crate::without_kernel as on_kernel;
 
 pub use allocator::CheckedAllocator;
 
-pub use crate::choose::recordings;
+pub use crate::choose::Chosen;
 pub use crate::computer::COMPUTER;
 pub use crate::look::width;
 pub use crate::output::{ending, in_memory};

@@ -4,7 +4,9 @@ mod again;
 
 use std::io::Write as _;
 
+use crate::about::About;
 use crate::choose::{Choose, Chosen};
+use crate::computer::COMPUTER;
 use crate::exit::Status;
 use crate::output;
 use crate::report::Format;
@@ -18,11 +20,12 @@ pub fn run(request: &Choose) -> anyhow::Result<Status> {
         return again::run(request, file);
     }
     let form = request.check()?;
-    let chosen = Chosen::make(request)?;
+    let chosen = Chosen::ask(&request.asked()?, &COMPUTER)?;
+    let origin = About::origin();
     let mut to = output::open_form(form.export(), request.output.as_deref())?;
-    chosen.write(form, &mut to)?;
+    chosen.write(form, &origin, &mut to)?;
     to.flush()?;
-    if let Some(page) = chosen.page().filter(|_| form == Format::Html) {
+    if let Some(page) = chosen.page(&origin).filter(|_| form == Format::Html) {
         output::announce(&page.verdict, request.output.as_deref())?;
     }
     Ok(chosen.status())

@@ -65,9 +65,9 @@ pub fn run(request: &Choose, file: &Path) -> anyhow::Result<Status> {
     asked.jobs = request.jobs;
     let made = About::called(&kept.command, || {
         check_inputs(&kept, &asked, &shown)?;
-        let chosen = Chosen::make(&asked)?;
+        let chosen = Chosen::ask(&asked.asked()?, &COMPUTER)?;
         let mut bytes = Vec::new();
-        chosen.write(Format::Json, &mut bytes)?;
+        chosen.write(Format::Json, &About::origin(), &mut bytes)?;
         anyhow::Ok((chosen, bytes))
     });
     let (chosen, bytes) = made?;
@@ -82,7 +82,7 @@ pub fn run(request: &Choose, file: &Path) -> anyhow::Result<Status> {
     }
     let mut to = output::open(None)?;
     writeln!(to, "{shown}: the same answer again, byte for byte.")?;
-    chosen.write(Format::Human, &mut to)?;
+    chosen.write(Format::Human, &About::origin(), &mut to)?;
     to.flush()?;
     Ok(chosen.status())
 }
