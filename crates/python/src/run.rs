@@ -258,10 +258,8 @@ impl PyRun {
             let mut all = Tails::default();
             for run in &runs::all_of(spec, question.runs) {
                 let mut metrics = Metrics::new();
-                let workload = &run.workload;
-                let header = workload.header(&run.policy.name, &run.machine, run.seed, None);
                 let is_one = question.runs.is_none();
-                let mut collector = is_one.then(|| Collector::of_load(&header));
+                let mut collector = is_one.then(|| Collector::of_load(&run.header(None)));
                 let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
                 sinks.extend(collector.as_mut().map(|it| it as &mut dyn Sink));
                 let mut sinks = Tee::new(sinks);

@@ -234,9 +234,7 @@ impl Request {
         let (mut tails, mut collected) = (Vec::new(), Vec::new());
         for spec in &simulated.specs {
             let mut metrics = Metrics::new();
-            let workload = &spec.workload;
-            let header = workload.header(&spec.policy.name, &spec.machine, spec.seed, None);
-            let mut collector = Collector::of_load(&header);
+            let mut collector = Collector::of_load(&spec.header(None));
             let mut sinks = Tee::new(vec![&mut metrics, &mut collector]);
             Runner::new(spec, services).with_sink(&mut sinks).start()?;
             tails.push((spec.policy.name.clone(), metrics.tails()));

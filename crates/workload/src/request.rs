@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{MachineSpec, Nanos, PolicySpec};
+use model::{Header, MachineSpec, Nanos, PolicySpec};
 
 use crate::Workload;
 
@@ -24,4 +24,13 @@ pub struct RunSpec {
     pub attach_after: Nanos,
     /// Ends the run at this time at the latest; `None`: when the workload ends.
     pub duration: Option<Nanos>,
+}
+
+impl RunSpec {
+    /// The header of the events that the run sends, if it ends after `duration`.
+    #[must_use]
+    pub fn header(&self, duration: Option<Nanos>) -> Header {
+        let workload = &self.workload;
+        workload.header(&self.policy.name, &self.machine, self.seed, duration)
+    }
 }

@@ -635,12 +635,6 @@ struct DoneRun {
     timeline: Option<explain::timeline::Timeline>,
 }
 
-/// What collects a run for the page.
-fn collector_of(spec: &RunSpec) -> Collector {
-    let (workload, policy) = (&spec.workload, &spec.policy.name);
-    Collector::of_load(&workload.header(policy, &spec.machine, spec.seed, None))
-}
-
 /// One run, with everything that listens to it.
 fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<DoneRun> {
     let name = &spec.policy.name;
@@ -668,7 +662,7 @@ fn run_one(request: &Sim, spec: &RunSpec, is_page: bool) -> anyhow::Result<DoneR
         .timeline
         .map(|it| it.collector(request.look.width()));
     let mut progress = (!several).then(|| Progress::of_run(name, end_of(spec)));
-    let mut collected = is_page.then(|| collector_of(spec));
+    let mut collected = is_page.then(|| Collector::of_load(&spec.header(None)));
     let mut sinks: Vec<&mut dyn Sink> = vec![&mut metrics];
     sinks.extend(collected.as_mut().map(|sink| sink as &mut dyn Sink));
     sinks.extend(events.as_mut().map(|(sink, _)| sink as &mut dyn Sink));
