@@ -4,6 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use ask::choose::Choose as Question;
 use ask::choose::errors::ErrorTable;
 use ask::choose::inputs::InputFile;
 use ask::{AnswerKind, input};
@@ -64,8 +65,7 @@ pub fn run(request: &Choose, file: &Path) -> anyhow::Result<Status> {
     let mut asked = question(&kept, &shown)?;
     asked.jobs = request.jobs;
     let made = About::called(&kept.command, || {
-        check_inputs(&kept, &asked, &shown)?;
-        let chosen = Chosen::ask(&asked.asked()?, &COMPUTER)?;
+        let chosen = Chosen::ask(&unchanged(&kept, &asked, &shown)?, &COMPUTER)?;
         let mut bytes = Vec::new();
         chosen.write(Format::Json, &About::origin(), &mut bytes)?;
         anyhow::Ok((chosen, bytes))
@@ -126,21 +126,21 @@ fn question(kept: &Kept, shown: &str) -> anyhow::Result<Choose> {
     }
 }
 
-/// Names what has changed since the decision.
-fn check_inputs(kept: &Kept, asked: &Choose, shown: &str) -> anyhow::Result<()> {
+/// What is asked, if nothing has changed since the decision; else that is named.
+fn unchanged(kept: &Kept, asked: &Choose, shown: &str) -> anyhow::Result<Question> {
     let files = kept.inputs.iter().filter(|it| !it.is_same(&COMPUTER));
     let mut changed: Vec<String> = files.map(|it| it.file.clone()).collect();
     if changed.is_empty() {
-        let candidates = asked.asked()?.candidates;
-        if candidates.len() != kept.objects.len() {
+        let question = asked.asked()?;
+        if question.candidates.len() != kept.objects.len() {
             changed.push("the list of candidates".to_owned());
         }
-        let pairs = kept.objects.iter().zip(&candidates);
+        let pairs = kept.objects.iter().zip(&question.candidates);
         let others = pairs.filter(|(old, new)| old.blake3 != new.object_hash());
         changed.extend(others.map(|(old, _)| format!("the object of {}", old.name)));
-    }
-    if changed.is_empty() {
-        return Ok(());
+        if changed.is_empty() {
+            return Ok(question);
+        }
     }
     let changed = ask::words::listed(&changed);
     bail!(Advised::new(
