@@ -6,7 +6,7 @@ use stats::compare::series::BLOCKS_MIN;
 use stats::compare::{Choice, Extent, MetricRow, Question, Role, Set, Settings, compare, least_of};
 
 use super::Candidate;
-use super::errors::{ErrorTable, LoadClass};
+use super::errors::LoadClass;
 use super::reruns::{Plan, Reruns, Which};
 use crate::goal::Goal;
 use crate::score_file::Identity;
@@ -97,18 +97,6 @@ impl Field {
         let candidates = self.candidates.iter().enumerate();
         let of = |(at, it): (usize, &Candidate)| (self.name(at).to_owned(), it.object_hash());
         candidates.map(of).collect()
-    }
-
-    /// Whether somebody played candidate `at`, on whatever machine.
-    #[must_use]
-    pub fn was_played(&self, at: usize) -> bool {
-        ErrorTable::own().has_policy(self.name(at))
-    }
-
-    /// What the machines of all plays had, in words, if this one is another; `None` of such a one.
-    #[must_use]
-    pub fn machine_apart(&self) -> Option<String> {
-        ErrorTable::own().machines_apart(&self.machine)
     }
 
     /// How a recording was rerun, if the load is one.

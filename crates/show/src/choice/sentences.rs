@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ask::choose::Chosen;
+use ask::choose::errors::ErrorTable;
 use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
 use ask::words::{counted, listed};
@@ -361,10 +362,11 @@ fn why_likely(chosen: &Chosen) -> Option<String> {
     if ranking.is_stated {
         why.push("the error is stated, and not measured".to_owned());
     } else {
-        let others = field.machine_apart();
+        let table = ErrorTable::own();
+        let others = table.machines_apart(&field.machine);
         why.extend(others.map(|others| format!("plays had {others}")));
-        let names = (1..field.sets.len()).filter(|at| !field.was_played(*at));
-        let names: Vec<&str> = names.map(|at| field.name(at)).collect();
+        let names = (1..field.sets.len()).map(|at| field.name(at));
+        let names: Vec<&str> = names.filter(|name| !table.has_policy(name)).collect();
         if !names.is_empty() {
             why.push(format!("no play was made of {}", listed(&names)));
         }
