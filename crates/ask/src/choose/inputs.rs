@@ -35,16 +35,7 @@ impl InputFile {
             return Ok(None);
         }
         let mut hasher = blake3::Hasher::new();
-        let mut content = opened.content;
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match content.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => hasher.update(&buffer[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-        }
+        hasher.update_reader(opened.content)?;
         Ok(Some(Self {
             file: path.to_string_lossy().into_owned(),
             blake3: hasher.finalize().to_hex().to_string(),
