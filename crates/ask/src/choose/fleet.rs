@@ -249,7 +249,7 @@ impl Fleet {
     #[must_use]
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.candidates.len()).collect();
-        order.sort_by_key(|at| {
+        order.sort_by_cached_key(|at| {
             let Tally { better, worse, .. } = self.tally(*at);
             (worse, std::cmp::Reverse(better))
         });

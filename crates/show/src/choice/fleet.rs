@@ -38,17 +38,10 @@ pub fn answer(fleet: &Fleet) -> Vec<String> {
     for (file, why) in &fleet.unread {
         sentences.push(format!("Nothing is known of {file}: {why}."));
     }
-    let bound = match fleet.order().first() {
-        Some(first) => at_least(&fleet.tally(*first)),
-        None => String::new(),
-    };
-    let first = fleet
-        .order()
-        .first()
-        .map(|at| fleet.candidates[*at].as_str());
-    if let Some(first) = first {
+    if let Some(&first) = fleet.order().first() {
+        let (name, bound) = (&fleet.candidates[first], at_least(&fleet.tally(first)));
         sentences.push(format!(
-            "Of such machines {first} is not worse on at least {bound}, with a probability of \
+            "Of such machines {name} is not worse on at least {bound}, with a probability of \
              95 %, if these were drawn by chance; 59 without a worse one show 95 %."
         ));
     }
@@ -121,13 +114,14 @@ pub fn write(fleet: &Fleet, width: usize, to: &mut dyn Write) -> io::Result<()> 
 /// How many machines are how, under each candidate; then a line for each machine, or if there are
 /// many the kinds of machines and those where it does worst.
 fn tables(fleet: &Fleet) -> Vec<(String, Table)> {
+    let order = fleet.order();
     let mut counts = tally_table("candidate");
-    for at in fleet.order() {
+    for &at in &order {
         counts.row(tally_row(&short(&fleet.candidates[at]), &fleet.tally(at)));
     }
     let n = fleet.machines.len();
     let mut all = vec![(format!("Against {}, {n} in all", fleet.baseline), counts)];
-    for at in fleet.order().into_iter().take(TOLD) {
+    for at in order.into_iter().take(TOLD) {
         let name = &fleet.candidates[at];
         if n < COUNTED {
             let title = format!("{name}, at the goal where it does worst");
