@@ -32,8 +32,8 @@ impl Origin {
     /// The command that makes the same again, for a shell.
     #[must_use]
     pub fn again(&self) -> String {
-        let words = self.words.iter().skip(1).map(|word| words::quoted(word));
-        format!("runslice {}", words.collect::<Vec<_>>().join(" "))
+        let arguments = self.words.get(1..).unwrap_or_default();
+        format!("runslice {}", words::command(arguments))
     }
 
     /// The first cells of each row of a table: the name of the table with the version of its
