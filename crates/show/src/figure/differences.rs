@@ -83,6 +83,8 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
     places.dedup();
     places.sort_unstable();
     places.dedup();
+    let inks = Ink::of_schedulers(sets.iter().map(|set| set.arm.as_str()));
+    let inked: Vec<(&Set, Ink)> = sets.iter().copied().zip(inks).collect();
     let (mut panels, mut alike) = (Vec::new(), Vec::new());
     for place in &places {
         for metric in shown {
@@ -90,7 +92,7 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
                 .iter()
                 .filter(|row| row.place == **place && row.metric == metric.metric)
                 .collect();
-            let Some((panel, measure)) = run_panel(sets, (place, metric), &here, says) else {
+            let Some((panel, measure)) = run_panel(&inked, (place, metric), &here, says) else {
                 continue;
             };
             let name = match places.len() {
@@ -152,19 +154,18 @@ pub fn every_run(sets: &[&Set], shown: &[Shown], rows: &[MetricRow], says: Says)
 /// The runs of all sets at a place, with what their values are; `None` if no set has the metric.
 /// `rows` are those of the panel.
 fn run_panel(
-    sets: &[&Set],
+    sets: &[(&Set, Ink)],
     (place, metric): (&str, &Shown),
     rows: &[&MetricRow],
     says: Says,
 ) -> Option<(DotPanel, Measure)> {
-    let inks = Ink::of_schedulers(sets.iter().map(|set| set.arm.as_str()));
-    let here = || sets.iter().zip(&inks).filter(|(set, _)| set.place == place);
+    let here = || sets.iter().filter(|(set, _)| set.place == place);
     let series = here().find_map(|(set, _)| set.find(&metric.metric))?;
     let mut units = rows.iter().map(|row| unit(row));
     let scale = units.find(|it| it.0 != series.measure);
     let scale = scale.unwrap_or((series.measure, 1.0));
     let measure = scale.0;
-    let of = |(set, ink): (&&Set, &Ink)| {
+    let of = |(set, ink): &(&Set, Ink)| {
         let row = rows.iter().copied().find(|row| row.arm == set.arm);
         run_row(set, *ink, metric, (row, scale), says)
     };
