@@ -92,15 +92,16 @@ fn fold(
     let several = places > 1;
     let rows = compared.rows.iter().filter(|row| row.place == place);
     let (goals, rest): (Vec<&MetricRow>, Vec<&MetricRow>) = rows.partition(|row| row.is_goal);
-    let sets = compared.family.sets();
-    let here: Vec<&Set> = sets.into_iter().filter(|set| set.place == place).collect();
     let own: Vec<MetricRow> = goals.iter().map(|row| (*row).clone()).collect();
-    let runs = Chart {
-        id: format!("runs-{}", at + 1),
-        ..every_run(&here, shown, &own, shown_value)
-    };
+    let runs = several.then(|| {
+        let sets = compared.family.sets().into_iter();
+        let here: Vec<&Set> = sets.filter(|set| set.place == place).collect();
+        Chart {
+            id: format!("runs-{}", at + 1),
+            ..every_run(&here, shown, &own, shown_value)
+        }
+    });
     let is_light = places > PLACES_IN_FULL;
-    let (goals, rest) = (human::table(&goals), human::table(&rest));
     Fold {
         id: format!("tables{}", at + 1),
         title: if several {
@@ -109,12 +110,12 @@ fn fold(
             "Tables".to_owned()
         },
         body: html! {
-            @if several && !runs.body.is_empty() { (small_figure(&runs)) }
+            @if let Some(runs) = runs.filter(|it| !it.body.is_empty()) { (small_figure(&runs)) }
             @if is_light {
                 (differences(&own))
             } @else {
-                (table("Goals, with a verdict", &goals))
-                (table("What describes it, without a verdict", &rest))
+                (table("Goals, with a verdict", &human::table(&goals)))
+                (table("What describes it, without a verdict", &human::table(&rest)))
             }
         },
     }
