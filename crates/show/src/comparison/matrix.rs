@@ -1,9 +1,9 @@
 //! One table of all differences: schedulers and conditions, with how sure each is.
 
 use maud::{Markup, html};
-use stats::compare::{Extent, MetricRow, Set};
+use stats::compare::{MetricRow, Set};
 
-use super::words::{certainty, difference, distinct, is_alike, tone, value};
+use super::words::{certainty, difference, distinct, is_alike, median, tone};
 use crate::figure::told_apart;
 use crate::page::class_of;
 
@@ -76,11 +76,10 @@ fn cell(row: Option<&MetricRow>, place: usize) -> Markup {
         return html! { td { "\u{2013}" } };
     };
     let effect = &judged.effect;
-    let from = |it: Option<Extent>| it.map_or_else(|| "-".to_owned(), |it| value(row, it.median));
     html! {
         td class=[class_of(tone(judged.verdict))] {
             a href=(format!("#tables{}", place + 1)) { (difference(row, effect, effect.shift)) }
-            small { (from(row.base_extent)) " \u{2192} " (from(row.arm_extent)) }
+            small { (median(row, row.base_extent)) " \u{2192} " (median(row, row.arm_extent)) }
             small { (certainty(judged)) }
         }
     }

@@ -3,12 +3,12 @@
 use ask::compare::Family;
 use ask::words::counted;
 use maud::{Markup, html};
-use stats::compare::{Extent, MetricRow, Set, Settings};
+use stats::compare::{MetricRow, Set, Settings};
 
 use super::headline::verdict;
 use super::human;
 use super::matrix::{CONDITIONS, matrix};
-use super::words::{certainty, difference, distinct, end, is_alike, ratio, tone, value};
+use super::words::{certainty, difference, distinct, end, is_alike, median, ratio, tone};
 use crate::Origin;
 use crate::figure::{Chart, Shown, changes, every_run};
 use crate::page::{Fold, Page, small_figure, table};
@@ -124,29 +124,19 @@ fn fold(
 /// Each goal with its difference, interval and verdict, in short.
 fn differences(rows: &[MetricRow]) -> Markup {
     let goals = rows.iter().filter(|row| row.is_goal && !is_alike(row));
-    let head = [
-        "scheduler",
-        "baseline",
-        "median",
-        "difference",
-        "ratio",
-        "from",
-        "to",
-    ];
-    let mut shown = Table::default().names("goal");
-    for (at, title) in head.into_iter().enumerate() {
-        shown = if at < 2 {
-            shown.names(title)
-        } else {
-            shown.numbers(title)
-        };
-    }
-    shown = shown.names("verdict");
+    let mut shown = Table::default()
+        .names("goal")
+        .names("scheduler")
+        .names("baseline")
+        .numbers("median")
+        .numbers("difference")
+        .numbers("ratio")
+        .numbers("from")
+        .numbers("to")
+        .names("verdict");
     for row in goals {
         let Ok(judged) = &row.result else { continue };
         let (effect, tone) = (&judged.effect, tone(judged.verdict));
-        let median =
-            |it: Option<Extent>| it.map_or_else(|| "-".to_owned(), |it| value(row, it.median));
         let end = |shift| Cell::from(end(row, effect, shift));
         let needed = judged.runs_needed.map_or_else(String::new, |runs| {
             format!("; {} might", counted(runs as u64, "run"))
@@ -154,8 +144,8 @@ fn differences(rows: &[MetricRow]) -> Markup {
         shown.row([
             Cell::from(row.named.title.clone()),
             Cell::from(row.arm.clone()),
-            Cell::from(format!("{} {}", row.base, median(row.base_extent))),
-            Cell::from(median(row.arm_extent)),
+            Cell::from(format!("{} {}", row.base, median(row, row.base_extent))),
+            Cell::from(median(row, row.arm_extent)),
             Cell::from(difference(row, effect, effect.shift)).toned(tone),
             Cell::from(ratio(effect, effect.shift)),
             end(effect.low),

@@ -1,7 +1,7 @@
 //! A comparison in words: differences in the unit of the thing, the ratio beside it, and better or
 //! worse.
 
-use stats::compare::{Effect, JudgedSets, Measure, MetricRow, Scale, Verdict};
+use stats::compare::{Effect, Extent, JudgedSets, Measure, MetricRow, Scale, Verdict};
 
 use crate::Tone;
 use crate::value::shown_value;
@@ -38,6 +38,11 @@ pub fn unit(row: &MetricRow) -> (Measure, f64) {
 pub fn value(row: &MetricRow, value: f64) -> String {
     let (measure, one) = unit(row);
     shown_value(measure, value * one)
+}
+
+/// The median of one side of a row; a dash if it has no values.
+pub fn median(row: &MetricRow, side: Option<Extent>) -> String {
+    side.map_or_else(|| "-".to_owned(), |it| value(row, it.median))
 }
 
 /// How far a shift puts the second mean from the first, in the unit of the row; a dash for an end
