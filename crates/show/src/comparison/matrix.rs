@@ -1,5 +1,7 @@
 //! One table of all differences: schedulers and conditions, with how sure each is.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use stats::compare::{MetricRow, Set};
 
@@ -21,11 +23,12 @@ pub fn matrix(rows: &[MetricRow], sets: &[&Set]) -> Markup {
     let arms = distinct(goals().map(|row| (row.arm.as_str(), row.base.as_str())));
     let shown = &places[..places.len().min(CONDITIONS)];
     let across = shown.len() <= COLUMNS;
-    let find = |metric: &str, arm: &str, place: &str| {
-        goals().find(|row| {
-            (row.metric.as_str(), row.arm.as_str(), row.place.as_str()) == (metric, arm, place)
-        })
-    };
+    let mut found: BTreeMap<[&str; 3], &MetricRow> = BTreeMap::new();
+    for row in goals() {
+        let key = [&*row.metric, &*row.arm, &*row.place];
+        found.entry(key).or_insert(row);
+    }
+    let find = |metric: &str, arm: &str, place: &str| found.get(&[metric, arm, place]).copied();
     let named: Vec<String> = shown.iter().map(|it| told_apart(it, &places)).collect();
     let columns = if across { shown.len() } else { arms.len() };
     html! {
