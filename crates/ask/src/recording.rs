@@ -191,24 +191,22 @@ fn read(
 /// Whether the file at `path` is a trace of another program, by its content.
 #[must_use]
 pub fn is_trace(services: &Services<'_>, path: &Path) -> bool {
-    let begin = services.open(path).map(|it| BufReader::new(it.content));
-    let Ok(mut file) = begin else {
-        return false;
-    };
-    let begin = file.fill_buf().unwrap_or_default();
-    traces::foreign::is_trace(begin)
+    begins(services, path, traces::foreign::is_trace)
+}
+
+/// Whether the file at `path` can be read and begins with what `is` wants.
+fn begins(services: &Services<'_>, path: &Path, is: impl FnOnce(&[u8]) -> bool) -> bool {
+    let opened = services.open(path);
+    opened.is_ok_and(|it| BufReader::new(it.content).fill_buf().is_ok_and(is))
 }
 
 /// Whether the file at `path` is a recording, by its content: a trace of another program, or what
 /// `--events` wrote.
 #[must_use]
 pub fn is_recording(services: &Services<'_>, path: &Path) -> bool {
-    let begin = services.open(path).map(|it| BufReader::new(it.content));
-    let is_own = begin.is_ok_and(|mut file| {
-        let begin = file.fill_buf().unwrap_or_default();
-        begin.starts_with(br#"{"runslice_events":"#)
-    });
-    is_own || is_trace(services, path)
+    begins(services, path, |it| {
+        it.starts_with(br#"{"runslice_events":"#) || traces::foreign::is_trace(it)
+    })
 }
 
 /// Whether the file at `path` may have been a recording that cannot be read as it is: it is empty
@@ -217,12 +215,8 @@ pub fn is_recording(services: &Services<'_>, path: &Path) -> bool {
 pub fn is_lost(services: &Services<'_>, path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     let is_hidden = name.as_encoded_bytes().starts_with(b".");
-    let begin = services.open(path).map(|it| BufReader::new(it.content));
-    let is_lost = begin.is_ok_and(|mut file| {
-        let begin = file.fill_buf();
-        begin.is_ok_and(|it| matches!(it, [] | [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]))
-    });
-    is_lost && !is_hidden
+    let is_packed = |it: &[u8]| matches!(it, [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd, ..]);
+    !is_hidden && begins(services, path, |it| it.is_empty() || is_packed(it))
 }
 
 /// A recording of our own, by tasks of the same behaviour.
