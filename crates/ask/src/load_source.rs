@@ -88,14 +88,19 @@ impl LoadSource {
         }
     }
 
+    /// The file or folder that it names, whether it is there or not.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Recorded(path, _) => Some(&**path),
+            Self::Named(word) => workload_arg::file_of(word),
+            Self::Text(_) => None,
+        }
+    }
+
     /// The folder that it names, with a recording of each of many machines.
     #[must_use]
     pub fn folder(&self, services: &Services<'_>) -> Option<&Path> {
-        let path = match self {
-            Self::Recorded(path, _) => &**path,
-            Self::Named(word) => workload_arg::file_of(word)?,
-            Self::Text(_) => return None,
-        };
+        let path = self.path()?;
         (services.kind(path) == Some(FileKind::Folder)).then_some(path)
     }
 

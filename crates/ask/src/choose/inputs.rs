@@ -8,11 +8,9 @@ use model::{Hardware, Profile};
 use serde::{Deserialize, Serialize};
 
 use super::Choose;
-use crate::load_source::LoadSource;
 use crate::machine_file::file_of;
 use crate::score_file;
 use crate::services::Services;
-use crate::workload_arg;
 
 /// A file as it was.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -54,11 +52,7 @@ impl Choose {
     /// The files of the load, with the score beside it, of the machine, and those that named the
     /// candidates. Policies are known by the hashes of their objects.
     pub(super) fn inputs(&self, services: &Services<'_>) -> Vec<InputFile> {
-        let load = match &self.load {
-            LoadSource::Recorded(path, _) => Some(&**path),
-            LoadSource::Named(word) => workload_arg::file_of(word),
-            LoadSource::Text(_) => None,
-        };
+        let load = self.load.path();
         let score = load.map(score_file::beside);
         let machine = &self.machine;
         let profile = machine.profile.as_deref().and_then(file_of::<Profile>);
