@@ -41,17 +41,23 @@ impl SchedulerNames {
     /// What the scheduler of this number is called; `None`: the root, which is the policy.
     #[must_use]
     pub fn name(&self, scheduler: u32) -> Option<String> {
-        let known = self.0.get(&scheduler);
-        let named = known.map(|it| format!("{} at {}", it.policy, it.cgroup));
-        named.or_else(|| (scheduler > 0).then(|| format!("scheduler {scheduler}")))
+        self.called(scheduler, |it| format!("{} at {}", it.policy, it.cgroup))
     }
 
     /// What stands in front of its queues' numbers: its cgroup, as in front of its functions;
     /// `None`: they are the root's or the kernel's.
     #[must_use]
     pub fn prefix(&self, scheduler: u32) -> Option<String> {
-        let known = self.0.get(&scheduler);
-        let named = known.map(|it| it.cgroup.trim_matches('/').to_owned());
+        self.called(scheduler, |it| it.cgroup.trim_matches('/').to_owned())
+    }
+
+    /// In `words`, or by its number if the run has not told its name.
+    fn called(
+        &self,
+        scheduler: u32,
+        words: impl FnOnce(&SchedulerName) -> String,
+    ) -> Option<String> {
+        let named = self.0.get(&scheduler).map(words);
         named.or_else(|| (scheduler > 0).then(|| format!("scheduler {scheduler}")))
     }
 }
