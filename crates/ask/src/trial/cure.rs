@@ -1,6 +1,6 @@
 //! What may end a wait, and what may not: cures and placebos.
 
-use explain::why::{Fault, Finding, Situation, Standing};
+use explain::why::{Fault, Finding, QueueName, Situation, Standing};
 use model::{CpuId, Nanos, TaskId};
 use sim::{Deed, Rule};
 
@@ -212,10 +212,7 @@ impl Cure {
     /// For people, as the beginning of a sentence, and whether it holds from a moment on.
     #[must_use]
     pub fn text(self, victim: &str) -> (String, bool) {
-        let queue = |id: u64| match id {
-            small if small < 1 << 16 => small.to_string(),
-            large => format!("{large:#x}"),
-        };
+        let queue = |id| QueueName { of: None, id };
         let text = match self {
             Self::Put(Some(cpu)) => format!("With {victim} in the local queue of CPU {cpu}"),
             Self::Put(None) => format!("With {victim} in a local queue"),
