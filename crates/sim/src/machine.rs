@@ -588,8 +588,13 @@ impl Machine {
     }
 
     /// Stops the clock of the current task's work, if it executes.
-    #[inline]
     pub(crate) fn stop_executing(&mut self, cpu: CpuId) {
+        self.stop_executing_here(cpu);
+    }
+
+    /// As [`Machine::stop_executing`], built in where many events pass.
+    #[inline(always)]
+    pub(crate) fn stop_executing_here(&mut self, cpu: CpuId) {
         let state = &mut self.cpus[cpu];
         let Some(since) = state.executing_since else {
             return;

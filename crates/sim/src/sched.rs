@@ -21,7 +21,7 @@ impl Machine {
     pub(crate) fn schedule(&mut self, vm: &mut Vm, cpu: CpuId, asleep: Option<u64>) {
         let state = &self.cpus[cpu];
         let (before, ticks) = (state.occupant, state.tick_at.is_some());
-        self.stop_executing(cpu);
+        self.stop_executing_here(cpu);
         if self.spec.textbook.is_some() && asleep.is_none() {
             self.put_back(vm, cpu);
         }

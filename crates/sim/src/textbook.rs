@@ -24,7 +24,7 @@ const ENDS_MAX: u32 = 1_000;
 const ENDS_PAUSE: Nanos = Nanos::from_micros(1);
 
 impl Machine {
-    /// As [`Machine::handle`], with the choice of who runs at the end of the instant.
+    /// As [`Machine::handle_apart`], with the choice of who runs at the end of the instant.
     #[cold]
     pub(crate) fn handle_by_the_book(
         &mut self,
@@ -39,18 +39,18 @@ impl Machine {
         if what.variant() == Packed::RESUME {
             self.cpus[cpu].todo.strike(Todo::CHOICE);
             self.end_work(vm, cpu)?;
-            self.handle(vm, cpu, what)?;
+            self.handle_apart(vm, cpu, what)?;
         } else {
             // Has the CPU do nothing but what the event itself does.
             self.cpus[cpu].todo.add(Todo::CHOICE);
             if !matches!(what.variant(), Packed::TICK | Packed::SLICE_END) {
-                self.handle(vm, cpu, what)?;
+                self.handle_apart(vm, cpu, what)?;
             } else if self.cpus[cpu].tick_at != Some(self.now) {
                 // It was put off.
             } else if self.moment.book.ends_slice {
                 self.take_slice_end(vm, cpu);
             } else {
-                self.handle(vm, cpu, what)?;
+                self.handle_apart(vm, cpu, what)?;
             }
             if what.variant() == Packed::WORK_DONE {
                 self.begin_next_work(cpu);

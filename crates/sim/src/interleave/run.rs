@@ -104,14 +104,14 @@ impl Machine {
         if is_exclusive {
             self.wait_alone(vm);
         }
-        let mut result = self.handle(vm, wanted, what);
+        let mut result = self.handle_apart(vm, wanted, what);
         if is_exclusive {
             self.leave_alone();
         }
         let turn = turn_of(&mut self.interleaving);
         let has_stopped = turn.is_some_and(|turn| std::mem::take(&mut turn.has_stopped));
         if has_stopped && self.cpus[cpu].executing_since.is_none() && result.is_ok() {
-            result = self.drive(vm, cpu);
+            result = self.drive_apart(vm, cpu);
         }
         if let (Err(error), Some(all)) = (result, self.interleaving.as_deref_mut()) {
             all.failed = Some(error);

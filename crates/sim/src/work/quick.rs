@@ -22,7 +22,7 @@ pub(crate) enum QuickStep {
 
 impl Work {
     /// As [`Work::step`], as far as it can be done quickly.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn step_quickly(&mut self, task: TaskId, now: SimTime) -> QuickStep {
         let state = &mut self.tasks[task.index()];
         if !state.pending.is_empty() || state.has_exited || state.tries_again || now > LATE {
