@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use model::source::folder;
 
 use crate::Image;
-use crate::image::Function;
 use crate::op::FunctionEntry;
 
 /// Sections of a policy's callbacks begin so; `?` keeps a program from being loaded unasked.
@@ -22,7 +21,7 @@ pub(crate) fn mark(image: &Image, entries: &mut [FunctionEntry], first: usize) {
         return;
     }
     for (function, entry) in image.functions.iter().zip(entries).skip(first) {
-        let folder = file_of(image, function).map(folder);
+        let folder = image.file_of(function).map(folder);
         entry.is_header = folder.is_some_and(|folder| !own.contains(&folder));
     }
 }
@@ -38,19 +37,9 @@ fn folders(image: &Image, first: usize) -> BTreeSet<Vec<&str>> {
     }
     let functions = functions.iter().filter_map(|at| image.functions.get(*at));
     functions
-        .filter_map(|it| file_of(image, it))
+        .filter_map(|it| image.file_of(it))
         .map(folder)
         .collect()
-}
-
-/// The file in which a function begins.
-fn file_of<'a>(image: &'a Image, function: &Function) -> Option<&'a str> {
-    let lines = &image.lines;
-    let first = lines.partition_point(|line| line.insn < function.start);
-    let line = lines
-        .get(first)
-        .filter(|line| line.insn - function.start < function.len);
-    line.map(|line| &*line.file)
 }
 
 #[cfg(test)]
@@ -60,14 +49,16 @@ mod tests {
     use crate::scene::{SceneObject, SceneWorld};
     use crate::{Backend, CallCtx, Config, HostFunction, Instance, Stop};
 
+    const MINE: &str = "/src/./mine.bpf.c";
+
     fn where_it_is(ctx: &mut CallCtx<'_, SceneWorld>, _: [u64; 5]) -> Result<u64, Stop> {
         ctx.host.released.push(ctx.vm.current_place().into());
         Ok(0)
     }
 
     /// A callback that calls a function of `file`, which calls the host and chooses, at
-    /// operations 0 to 1 and 2 to 6.
-    fn object(file: &str) -> Instance<SceneWorld> {
+    /// operations 0 to 1 and 2 to 6. `begin` is the file of the callback's first instruction.
+    fn object(begin: &str, file: &str) -> Instance<SceneWorld> {
         let wrapper = [call(0), jump_if_zero(0), mov(0, 1), EXIT];
         let object = SceneObject::default()
             .import("host", "void()")
@@ -80,7 +71,8 @@ mod tests {
             line,
         };
         image.lines = vec![
-            line(0, "/src/./mine.bpf.c", 10),
+            line(0, begin, 9),
+            line(1, MINE, 10),
             line(2, file, 300),
             line(3, file, 343),
         ];
@@ -102,13 +94,13 @@ mod tests {
     #[test]
     fn a_wrapper_of_a_header_is_where_its_caller_is() {
         for (file, places, line) in [
-            ("/src/scx/compat.bpf.h", [0, 0], 10),
-            ("/usr/include/scx/compat.bpf.h", [0, 0], 10),
+            ("/src/scx/compat.bpf.h", [0, 0], 9),
+            ("/usr/include/scx/compat.bpf.h", [0, 0], 9),
             ("/src/queue.bpf.h", [2, 3], 343),
             ("/src/scx/../queue.bpf.h", [2, 3], 343),
             ("/src/mine.bpf.c", [2, 3], 343),
         ] {
-            let (mut vm, mut host) = (object(file), SceneWorld::default());
+            let (mut vm, mut host) = (object(MINE, file), SceneWorld::default());
             // The first calls are interpreted.
             for _ in 0..50 {
                 host.released.clear();
@@ -123,5 +115,15 @@ mod tests {
                 "{file}"
             );
         }
+    }
+
+    /// A compiler may build a header's function in as the first thing that a callback does.
+    #[test]
+    fn a_callback_that_begins_with_a_header_is_in_its_own_file() {
+        let header = "/src/scx/compat.bpf.h";
+        let (mut vm, mut host) = (object(header, header), SceneWorld::default());
+        assert_eq!(vm.call_program(0, &[], &mut host), Ok(0));
+        let place = vm.place(vm.current_place()).expect("it has lines");
+        assert_eq!((place.file.as_deref(), place.line), (Some(MINE), 10));
     }
 }

@@ -68,20 +68,19 @@ impl<H: Host> Instance<H> {
     /// The source line of a place. `None` for a number that is none.
     ///
     /// A line of another file is that of a function which the compiler has built in; the line that
-    /// stands before it in the function's own file is the one that names it.
+    /// stands before it in the function's own file is the one that names it, else the first there.
     #[must_use]
     pub fn place(&self, here: u32) -> Option<SourceLine> {
         let slot = *self.code.origin.get(here as usize)?;
         let function = self.image.function_of(slot)?;
-        let lines = &self.image.lines;
-        let first = lines.partition_point(|line| line.insn < function.start);
-        let after = lines.partition_point(|line| line.insn <= slot);
-        let own = lines.get(first..after).unwrap_or_default();
-        let file = own.first().map(|line| &line.file);
-        let line = own.iter().rev().find(|line| Some(&line.file) == file);
+        let file = self.image.file_of(function);
+        let lines = self.image.lines_of(function).iter();
+        let mut own = lines.filter(|line| Some(&*line.file) == file);
+        let first = own.clone().next();
+        let line = own.rfind(|line| line.insn <= slot).or(first);
         Some(SourceLine {
             function: function.name.clone(),
-            file: file.map(ToString::to_string),
+            file: file.map(str::to_owned),
             line: line.map_or(0, |line| line.line),
         })
     }
@@ -92,6 +91,24 @@ impl Image {
     pub(crate) fn function_of(&self, slot: u32) -> Option<&Function> {
         let holds = |f: &&Function| f.start <= slot && slot - f.start < f.len;
         self.functions.iter().find(holds)
+    }
+
+    /// What is known of the source of `function`, in the order of its instructions.
+    fn lines_of(&self, function: &Function) -> &[Line] {
+        let before = |line: &Line| line.insn < function.start;
+        let (_, own) = self.lines.split_at(self.lines.partition_point(before));
+        let end = own.partition_point(|line| line.insn - function.start < function.len);
+        &own[..end]
+    }
+
+    /// The file of `function`. Its first instruction may come from a header that is built in; no
+    /// header has another file built in.
+    pub(crate) fn file_of(&self, function: &Function) -> Option<&str> {
+        let lines = self.lines_of(function);
+        let mut all = lines.iter();
+        let line = all.find(|line| !line.file.ends_with(".h"));
+        let line = line.or(lines.first());
+        line.map(|line| &*line.file)
     }
 
     /// What is known of the source of the instruction at `slot`.
