@@ -325,8 +325,9 @@ impl Judge<'_> {
     fn queue(&self, id: TaskId) -> QueueView {
         let (queue, entry) = self.state.entry(id).expect("the caller has seen it");
         let since = self.put_number(id);
-        let empty = self.empty_dispatch(since);
-        let other = self.other_look(queue, since);
+        let usable = self.state.usable(id);
+        let empty = self.empty_dispatch_on(&usable, since);
+        let other = self.other_look((queue, &usable), since);
         QueueView {
             id: queue.id,
             of: self.state.schedulers.prefix(queue.of),
@@ -366,16 +367,10 @@ impl Judge<'_> {
             .sum()
     }
 
-    /// The last `dispatch` since `since` that ended without work.
-    fn empty_dispatch(&self, since: u64) -> Option<Deed> {
-        let ends = self.state.cpus.iter().filter_map(|cpu| cpu.empty_dispatch);
-        ends.filter(|deed| deed.number > since)
-            .max_by_key(|deed| deed.number)
-    }
-
-    /// The last look since `since` that took a task from another queue of the policy.
-    fn other_look(&self, own: &Queue, since: u64) -> Option<(Deed, &Queue)> {
-        let looks = self.state.cpus.iter().filter_map(|cpu| cpu.took);
+    /// The last look on one of `cpus` since `since` that took a task from another queue than `own`.
+    fn other_look(&self, (own, cpus): (&Queue, &[CpuId]), since: u64) -> Option<(Deed, &Queue)> {
+        let looks = cpus.iter();
+        let looks = looks.filter_map(|cpu| self.state.cpus[cpu.index()].took);
         let looks = looks.filter_map(|(deed, index)| {
             let queue = self.state.queues.get(&index)?;
             let is_other = (queue.of, queue.id) != (own.of, own.id);

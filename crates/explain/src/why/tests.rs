@@ -112,6 +112,23 @@ fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
     );
 }
 
+/// What CPUs do that a task may not use explains none of its wait.
+#[test]
+fn a_cpu_is_told_to_have_taken_others_only_if_the_task_may_use_it() {
+    let mut events = begin();
+    let own = (2 | 1 << 32, 1);
+    events.push(decision(5, EventKind::Insert, 0, TaskId(0), own));
+    events.push(decision(5, EventKind::Allowed, 0, TaskId(0), (1, 1)));
+    let other = (8, 3 | 1 << 32);
+    events.push(decision(5, EventKind::Queue, 0, TaskId::NONE, other));
+    events.extend(StreamWriter::new().born(5, 1, 1, 0).born(5, 2, 1, 1).events);
+    events.push(decision(7, EventKind::Look, 0, TaskId(1), (3, 1)));
+    events.push(decision(9, EventKind::Look, 1, TaskId(2), (3, 1)));
+    let finding = observe(&events, END).open_finding(TaskId(0)).unwrap();
+    let (look, queue) = finding.queue.unwrap().other_look.unwrap();
+    assert_eq!((look.cpu, queue.id), (CpuId(0), 8));
+}
+
 /// An event file may name a task that never began.
 #[test]
 fn a_misuse_of_a_task_that_nobody_knows_has_no_victim() {
