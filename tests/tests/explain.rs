@@ -284,6 +284,36 @@ fn a_policy_without_a_fault_is_not_accused() {
     }
 }
 
+/// The turn of another task between hides who had the CPU before.
+#[test]
+fn who_had_the_cpu_for_most_of_a_wait_is_named_with_the_line_that_gave_the_slice() {
+    let load = "[task.hog]\ndo = \"run(inf)\"\n\
+        [task.first]\ndo = \"loop(inf)[ sleep(10ms), run(2ms) ]\"\n\
+        [task.second]\ndo = \"loop(inf)[ sleep(10ms), run(2ms) ]\"\n";
+    let run = Run {
+        set: &[("slice_ns", "500000000")],
+        until: Nanos::from_secs(4),
+        ..Run::new("fifo", load)
+    };
+    let mut observer = Observer::new(1, Some("second".to_owned()));
+    let _summary = run.feed(&mut observer);
+    let worst = observer.worst().remove(0);
+    let (holder, span) = worst.finding.longest.expect("hog had it");
+    assert_eq!(
+        (holder.name.as_str(), holder.slice),
+        ("hog", Some(500_000_000))
+    );
+    assert!(
+        span.get() > worst.span.get() / 2 && span <= worst.span,
+        "{span}"
+    );
+    let given = holder
+        .given
+        .and_then(|by| by.place)
+        .expect("a line gave it");
+    assert!(given.function.starts_with("fifo_"), "{given:?}");
+}
+
 /// Endless loops, and nothing else.
 fn loops(count: u32) -> String {
     format!("[task.t]\ncount = {count}\ndo = \"run(inf)\"\n")

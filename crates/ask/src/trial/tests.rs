@@ -45,6 +45,7 @@ fn finding(fault: Fault) -> Finding {
         queue: None,
         idle: Vec::new(),
         holders: Vec::new(),
+        longest: None,
         waiting: 1,
     }
 }

@@ -499,6 +499,8 @@ pub struct Finding {
     pub idle: Vec<IdleCpu>,
     /// Who holds the others.
     pub holders: Vec<Holder>,
+    /// Who had a CPU before for half of the wait or longer, and for how long.
+    pub longest: Option<(Holder, Nanos)>,
     /// Runnable tasks that wait, the victim included.
     pub waiting: usize,
 }
@@ -569,6 +571,7 @@ impl Finding {
             queue: None,
             idle: Vec::new(),
             holders: Vec::new(),
+            longest: None,
             waiting: 0,
         }
     }

@@ -238,6 +238,7 @@ impl Judge<'_> {
             queue,
             idle: self.idle(),
             holders: self.holders(needed),
+            longest: self.longest(task),
             waiting: self.state.waiting().len(),
         }
     }
@@ -409,6 +410,28 @@ impl Judge<'_> {
             })
         });
         held.collect()
+    }
+
+    /// Who had a CPU that `id` may use for half of its wait or longer, and for how long.
+    fn longest(&self, id: TaskId) -> Option<(Holder, Nanos)> {
+        let since = self.state.tasks[id.index()].runnable_since?;
+        let (cpu, stint) = self.state.longest_stint(id, self.now)?;
+        let span = stint.after(since);
+        let task = self.state.tasks.get(stint.task.index())?;
+        // Who has it now is named among the holders.
+        let has_it = self.state.cpus[cpu.index()].since == stint.from;
+        if has_it || span.get() < self.now.since(since).get() / 2 {
+            return None;
+        }
+        let given = stint.slice.filter(|_| task.is_managed);
+        let holder = Holder {
+            cpu,
+            name: task.name.clone(),
+            since: stint.from,
+            slice: given.map(|(slice, _)| slice),
+            given: given.map(|(_, deed)| self.act(&deed)),
+        };
+        Some((holder, span))
     }
 
     /// Why `task` waits, and what to look at first.

@@ -22,6 +22,7 @@ mod queue;
 mod right;
 mod schedulers;
 mod state;
+mod stint;
 #[cfg(test)]
 mod tests;
 mod trial;

@@ -12,6 +12,7 @@ use super::higher::Higher;
 pub(super) use super::queue::{Entry, Kind, Queue};
 use super::right::{CgroupWeights, Claim, Rights};
 use super::schedulers::SchedulerNames;
+use super::stint::Stints;
 use traces::task_name;
 
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
@@ -134,6 +135,10 @@ pub(super) struct Cpu {
     pub is_offline: bool,
     pub task: Option<TaskId>,
     pub since: SimTime,
+    /// The slice that its task had at the begin of its turn.
+    pub slice: Option<(u64, Deed)>,
+    /// Turns that are over.
+    pub stints: Stints,
     /// The number of the event since which tasks of other classes have it.
     pub outranked: Option<u64>,
     pub kicked: Option<SimTime>,
@@ -466,10 +471,11 @@ impl State {
             task.ignored = None;
         });
         if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
-            cpu.task = Some(event.task).filter(|task| *task != TaskId::NONE);
-            cpu.since = event.time;
-            cpu.claimed = None;
             let next = self.tasks.get(event.task.index());
+            let slice = next.and_then(|next| next.slice);
+            let task = Some(event.task).filter(|task| *task != TaskId::NONE);
+            cpu.turn_to(task, slice, event.time);
+            cpu.claimed = None;
             match next {
                 None => cpu.stint = None,
                 Some(next) if next.outranks() => {}
@@ -480,14 +486,6 @@ impl State {
             }
         }
         self.rank(event.cpu, event.time);
-    }
-
-    /// How long the policy's task that has `cpu` has run there since the policy was last asked for
-    /// another one.
-    pub fn unasked(&self, cpu: CpuId, now: SimTime) -> Option<(TaskId, Nanos)> {
-        let (task, before) = self.cpus.get(cpu.index())?.stint?;
-        let run = self.tasks.get(task.index())?.run_until(now).get();
-        Some((task, Nanos::new(run.saturating_sub(before.get()))))
     }
 
     /// Notes whether the task that `cpu` runs now is of another class.

@@ -3,7 +3,9 @@
 use ask::AnswerKind;
 use ask::races::MetRace;
 use ask::trial::{CureTrial, Trials, Unproven};
-use explain::why::{Act, Dumped, Finding, Idling, Measured, QueueView, Share, Standing, Victim};
+use explain::why::{
+    Act, Dumped, Finding, Holder, Idling, Measured, QueueView, Share, Standing, Victim,
+};
 use serde_json::{Value, json};
 
 use super::Explanation;
@@ -92,14 +94,10 @@ pub fn finding(finding: &Finding) -> Value {
             "claimed": idle.claimed.as_ref().map(act),
         })
     });
-    let holders = finding.holders.iter().map(|holder| {
-        json!({
-            "cpu": holder.cpu.0,
-            "task": holder.name,
-            "since_ns": holder.since.as_nanos(),
-            "slice_ns": holder.slice,
-            "given": holder.given.as_ref().map(act),
-        })
+    let longest = finding.longest.as_ref().map(|(turn, span)| {
+        let mut longest = holder(turn);
+        longest["in_wait_ns"] = span.get().into();
+        longest
     });
     let mut told = json!({
         "fault": finding.fault.word(),
@@ -121,7 +119,8 @@ pub fn finding(finding: &Finding) -> Value {
         "also": finding.also.as_ref().map(act),
         "queue": finding.queue.as_ref().map(queue),
         "idle": idle.collect::<Vec<_>>(),
-        "running": holders.collect::<Vec<_>>(),
+        "running": finding.holders.iter().map(holder).collect::<Vec<_>>(),
+        "before": longest,
         "waiting": finding.waiting,
         "advice": finding.fault.advice(),
     });
@@ -129,6 +128,16 @@ pub fn finding(finding: &Finding) -> Value {
         told["scheduler"] = json!(scheduler);
     }
     told
+}
+
+fn holder(holder: &Holder) -> Value {
+    json!({
+        "cpu": holder.cpu.0,
+        "task": holder.name,
+        "since_ns": holder.since.as_nanos(),
+        "slice_ns": holder.slice,
+        "given": holder.given.as_ref().map(act),
+    })
 }
 
 fn measured(measured: &Measured) -> Value {

@@ -7,8 +7,8 @@ use ask::races::MetRace;
 use ask::trial::{CureTrial, Trials};
 use ask::words::counted;
 use explain::why::{
-    Act, Dumped, Fault, Finding, HeldLock, Idling, Measured, QueueName, QueueView, Share, Standing,
-    Tier, Victim,
+    Act, Dumped, Fault, Finding, HeldLock, Holder, Idling, Measured, QueueName, QueueView, Share,
+    Standing, Tier, Victim,
 };
 use model::{Nanos, SimTime};
 
@@ -457,23 +457,35 @@ impl Text {
     }
 
     fn holders(&mut self, finding: &Finding) {
-        let held = finding.holders.iter().take(NAMED).map(|holder| {
-            let since = if self.is_dump {
-                String::new()
-            } else {
-                format!(" since {} s", at(holder.since))
-            };
-            let slice = match holder.slice {
-                Some(u64::MAX) => ", with a slice that never ends".to_owned(),
-                Some(slice) => format!(", with a slice of {}", Nanos::new(slice)),
-                None => String::new(),
-            };
-            format!("CPU {} has {}{since}{slice}", holder.cpu, holder.name)
-        });
+        let held = finding.holders.iter().take(NAMED);
+        let held = held.map(|holder| format!("CPU {} has {}", holder.cpu, self.turn(holder)));
         let held: Vec<_> = held.collect();
         if !held.is_empty() {
             self.item("running", &held.join("; "));
         }
+        if let Some((holder, span)) = &finding.longest {
+            let (cpu, turn) = (holder.cpu, self.turn(holder));
+            let given = holder.given.as_ref();
+            let given = given.map(|given| format!(", given {}", act(given)));
+            let given = given.unwrap_or_default();
+            let words = format!("for {span} of the wait CPU {cpu} had {turn}{given}");
+            self.item("before", &words);
+        }
+    }
+
+    /// Who has a CPU, since when, and with which slice.
+    fn turn(&self, holder: &Holder) -> String {
+        let since = if self.is_dump {
+            String::new()
+        } else {
+            format!(" since {} s", at(holder.since))
+        };
+        let slice = match holder.slice {
+            Some(u64::MAX) => ", with a slice that never ends".to_owned(),
+            Some(slice) => format!(", with a slice of {}", Nanos::new(slice)),
+            None => String::new(),
+        };
+        format!("{}{since}{slice}", holder.name)
     }
 }
 

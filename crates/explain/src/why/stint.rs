@@ -1,0 +1,139 @@
+//! Who had a CPU for long while others waited.
+
+use std::collections::VecDeque;
+
+use model::{CpuId, Nanos, SimTime, TaskId};
+
+use super::deed::Deed;
+use super::state::{Cpu, State};
+
+/// Turns that are kept of a CPU. Of more the oldest is forgotten.
+const MOST: usize = 256;
+
+/// A task had a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stint {
+    pub task: TaskId,
+    pub from: SimTime,
+    pub to: SimTime,
+    /// The slice that it had at the begin, nanoseconds, and what gave it.
+    pub slice: Option<(u64, Deed)>,
+}
+
+impl Stint {
+    /// For how much of the time from `since` on.
+    pub fn after(&self, since: SimTime) -> Nanos {
+        self.to.since(self.from.max(since).min(self.to))
+    }
+}
+
+/// The turns on a CPU that have ended, but for those with a longer one behind them: of those that
+/// ended after any moment the first one is the longest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stints(VecDeque<Stint>);
+
+impl Stints {
+    pub fn push(&mut self, ended: Stint) {
+        let span = |it: &Stint| it.to.since(it.from);
+        while self.0.back().is_some_and(|it| span(it) <= span(&ended)) {
+            self.0.pop_back();
+        }
+        if self.0.len() == MOST {
+            self.0.pop_front();
+        }
+        self.0.push_back(ended);
+    }
+
+    fn longest_after(&self, since: SimTime) -> Option<Stint> {
+        let at = self.0.partition_point(|it| it.to <= since);
+        self.0.get(at).copied()
+    }
+}
+
+impl Cpu {
+    /// From `now` on `next` has it, with a slice that was given before.
+    pub fn turn_to(&mut self, next: Option<TaskId>, slice: Option<(u64, Deed)>, now: SimTime) {
+        if let Some(task) = self.task {
+            let (from, slice) = (self.since, self.slice);
+            self.stints.push(Stint {
+                task,
+                from,
+                to: now,
+                slice,
+            });
+        }
+        (self.task, self.since, self.slice) = (next, now, slice);
+    }
+}
+
+impl State {
+    /// How long the policy's task that has `cpu` has run there since the policy was last asked for
+    /// another one.
+    pub fn unasked(&self, cpu: CpuId, now: SimTime) -> Option<(TaskId, Nanos)> {
+        let (task, before) = self.cpus.get(cpu.index())?.stint?;
+        let run = self.tasks.get(task.index())?.run_until(now).get();
+        Some((task, Nanos::new(run.saturating_sub(before.get()))))
+    }
+
+    /// The turn that kept `task` waiting most until `now`, on one of the CPUs that it may use.
+    pub fn longest_stint(&self, task: TaskId, now: SimTime) -> Option<(CpuId, Stint)> {
+        let known = self.tasks.get(task.index())?;
+        let since = known.runnable_since.filter(|_| known.on.is_none())?;
+        let usable = self.usable(task).into_iter();
+        let stints = usable.flat_map(|number| {
+            let cpu = &self.cpus[number.index()];
+            let open = cpu.task.map(|task| Stint {
+                task,
+                from: cpu.since,
+                to: now,
+                slice: cpu.slice,
+            });
+            let ended = cpu.stints.longest_after(since);
+            ended.into_iter().chain(open).map(move |it| (number, it))
+        });
+        stints.max_by_key(|(number, it)| (it.after(since), std::cmp::Reverse(*number)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn stint(task: u32, from: u64, to: u64) -> Stint {
+        Stint {
+            task: TaskId(task),
+            from: SimTime::from_nanos(from),
+            to: SimTime::from_nanos(to),
+            slice: None,
+        }
+    }
+
+    #[test]
+    fn the_longest_turn_after_any_moment_is_kept() {
+        let mut stints = Stints::default();
+        let turns = [(0, 0, 50), (1, 50, 60), (2, 60, 90), (3, 90, 95)];
+        for (task, from, to) in turns {
+            stints.push(stint(task, from, to));
+        }
+        let after = |since| stints.longest_after(SimTime::from_nanos(since));
+        let found = [0, 49, 50, 60, 89, 90, 95].map(|since| after(since).map(|it| it.task.0));
+        let wanted = [Some(0), Some(0), Some(2), Some(2), Some(2), Some(3), None];
+        assert_eq!(found, wanted);
+        let second = stint(2, 60, 90);
+        let spans = [0, 70, 95].map(|since| second.after(SimTime::from_nanos(since)).get());
+        assert_eq!(spans, [30, 20, 0]);
+    }
+
+    #[test]
+    fn ever_shorter_turns_take_no_more_memory_than_others() {
+        let mut stints = Stints::default();
+        let mut from = 0;
+        for span in (1..=1_000).rev() {
+            stints.push(stint(span, from, from + u64::from(span)));
+            from += u64::from(span);
+        }
+        assert_eq!(stints.0.len(), MOST);
+        let last = stints.longest_after(SimTime::from_nanos(from - 1));
+        assert_eq!(last.map(|it| it.task), Some(TaskId(1)));
+    }
+}
