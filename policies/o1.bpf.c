@@ -526,5 +526,5 @@ void OP(o1_quiescent, struct task_struct *p, u64 deq_flags)
 	begin_sleep(p, &tctx->sleep);
 }
 
-POLICY_RIGHT("weight");
+POLICY_RIGHT("rank"); /* The best list goes first until the expired starve: 1 s a runnable task. */
 POLICY(o1_ops, LIFE_OPS(o1), BALANCE_OPS, .name = "o1");

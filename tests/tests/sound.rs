@@ -153,6 +153,21 @@ fn nobody_is_blamed_for_a_cpu_that_a_higher_class_or_the_design_has_taken() {
     }
 }
 
+/// Under the source of o1 the best list goes first until the expired starve, which is a second for
+/// each that is runnable: tasks that sleep on a lock keep their bonus for so long.
+#[test]
+fn the_starvation_limit_of_o1_breaks_no_share_that_it_promises() {
+    let load = "[lock.l]\nhandoff = \"fifo\"\n[task.t]\ncount = 3\nnice = 1\n\
+        do = \"loop(inf)[ lock(l), run(433us), unlock(l), sleep(325us) ]\"\n";
+    let run = Run::new("o1", load);
+    let mut observer = Observer::new(1, None);
+    let _summary = run.feed(&mut observer);
+    let longest = observer.longest_wait();
+    assert!(longest > Nanos::from_secs(1), "{longest}");
+    assert!(longest < Nanos::from_secs(4), "{longest}");
+    assert_eq!(found(&run, true), None);
+}
+
 /// Who waits for long beside an order that nobody promised is told, and nobody is at fault.
 #[test]
 fn a_share_is_a_fault_only_of_a_policy_that_declares_it() {
