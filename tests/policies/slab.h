@@ -6,8 +6,12 @@
  */
 #include "design.h"
 
+#ifndef LOCK
+#define LOCK struct bpf_spin_lock
+#endif
+
 struct slab {
-	struct bpf_spin_lock lock;
+	LOCK lock;
 	u64 next;
 };
 

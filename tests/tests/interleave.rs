@@ -13,7 +13,7 @@ use ask::shrink::{Effort, shrink};
 use ask::violation;
 use bpf::SourceLine;
 use explain::why::Fault;
-use model::{ExitKind, Interleave, Nanos, Profile, Stall, Summary};
+use model::{ExitKind, Interleave, Kernel, Nanos, Profile, Stall, Summary};
 use runslice_tests::run::Run;
 use sim::{Interleaved, RaceClass, Simulation};
 use traces::TraceHash;
@@ -106,6 +106,17 @@ fn under_a_spin_lock_no_update_is_lost() {
             assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
             assert!(found.stalls.len() > 10);
         }
+    }
+}
+
+#[test]
+fn a_lock_that_tells_of_deadlocks_is_waited_for() {
+    for seed in 0..4 {
+        let mut asked = spec("slab-resilient", FOUR, 50, seeded(seed, 50));
+        asked.machine.kernel = Kernel::V7_3;
+        let (_, summary, found) = run(&asked);
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+        assert!(found.stalls.len() > 10);
     }
 }
 

@@ -119,6 +119,16 @@ pub trait Host: Sized {
     /// A program wants the spin lock at `address`, and goes on when this returns.
     fn wait_for_spin_lock(&mut self, _vm: &mut Instance<Self>, _address: u64) {}
 
+    /// As [`Host::wait_for_spin_lock`], of a lock that tells of a deadlock. Whether the program has
+    /// it: not if it would wait for itself.
+    fn wait_for_resilient_lock(&mut self, _vm: &mut Instance<Self>, _address: u64) -> bool {
+        true
+    }
+
+    /// With [`Config::interleave`](crate::Config::interleave): a program has released the spin lock
+    /// at `address`.
+    fn spin_lock_released(&mut self, _address: u64) {}
+
     /// The addresses of the kernel objects that an iterator over `what` (`task`) visits, in its
     /// order; none if there is no such iterator.
     fn visited(&self, _what: &str) -> Vec<u64> {

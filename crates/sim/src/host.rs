@@ -79,7 +79,6 @@ impl Host for Machine {
 
     fn spin_lock_held(&mut self, address: u64, instructions: u64, charged_ps: u64) {
         self.hold_spin_lock(address, instructions, charged_ps);
-        self.unlock(LockKey::Spin(address));
     }
 
     fn at_point(&mut self, vm: &mut Instance<Self>, access: &Access) {
@@ -88,6 +87,14 @@ impl Host for Machine {
 
     fn wait_for_spin_lock(&mut self, vm: &mut Instance<Self>, address: u64) {
         self.lock(vm, LockKey::Spin(address));
+    }
+
+    fn wait_for_resilient_lock(&mut self, vm: &mut Instance<Self>, address: u64) -> bool {
+        self.lock_without_deadlock(vm, LockKey::Spin(address))
+    }
+
+    fn spin_lock_released(&mut self, address: u64) {
+        self.unlock(LockKey::Spin(address));
     }
 
     fn release(&mut self, memory: &mut Memory, address: u64) {

@@ -65,6 +65,7 @@ fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
     leave(ctx.vm, |held| &mut held.spin_locks, "a spin lock")?;
     end_holding(ctx, lock);
+    released(ctx, lock);
     Ok(0)
 }
 
@@ -73,7 +74,9 @@ fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Resul
 ///
 /// Source: `bpf_res_spin_lock()` in kernel/bpf/rqspinlock.c, kernel 7.3.
 fn resilient_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
-    if ctx.vm.memory.load_u32(lock) != 0 {
+    let waits = ctx.vm.config.interleave;
+    let is_given = !waits || ctx.host.wait_for_resilient_lock(ctx.vm, lock);
+    if !is_given || ctx.vm.memory.load_u32(lock) != 0 {
         return Ok(u64::from(Errno::EDEADLK.to_r0() as u32));
     }
     deliver(ctx.vm, lock, &1_u32.to_le_bytes())?;
@@ -96,6 +99,7 @@ fn resilient_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> 
     if ctx.vm.stack.progress.nesting.resilient_locks == 0 {
         end_holding(ctx, lock);
     }
+    released(ctx, lock);
     Ok(0)
 }
 
@@ -109,6 +113,13 @@ fn end_holding<H: Host>(ctx: &mut CallCtx<'_, H>, lock: u64) {
     let (retired, charged) = ctx.vm.stack.locked_at;
     let (instructions, more) = (ctx.vm.retired() - retired, ctx.vm.charged() - charged);
     ctx.host.spin_lock_held(lock, instructions, more);
+}
+
+/// Whoever waits for `lock` may have it.
+fn released<H: Host>(ctx: &mut CallCtx<'_, H>, lock: u64) {
+    if ctx.vm.config.interleave {
+        ctx.host.spin_lock_released(lock);
+    }
 }
 
 fn rcu_read_lock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {

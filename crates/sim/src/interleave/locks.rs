@@ -34,6 +34,17 @@ impl Machine {
         false
     }
 
+    /// As [`Machine::lock`], but takes nothing if whoever holds the lock waits for this turn, by
+    /// itself or through others.
+    ///
+    /// Source: `check_deadlock_AA()` and `check_deadlock_ABBA()` in kernel/bpf/rqspinlock.c, kernel
+    /// 7.3, where a longer circle ends with a timeout.
+    pub(crate) fn lock_without_deadlock(&mut self, vm: &mut Vm, key: LockKey) -> bool {
+        let all = self.interleaving.as_deref();
+        let is_deadlock = all.is_some_and(|all| all.waits_for_itself(key));
+        !is_deadlock && self.lock(vm, key)
+    }
+
     /// Releases a lock that this turn has taken.
     pub(crate) fn unlock(&mut self, key: LockKey) {
         if let Some(all) = self.interleaving.as_deref_mut() {

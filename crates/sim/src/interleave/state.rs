@@ -229,4 +229,50 @@ impl Interleaving {
     pub(crate) fn holds(&self, key: LockKey) -> Option<usize> {
         self.locks.get(&key).copied()
     }
+
+    /// Whether the turn that goes on would wait for itself, if it waited for this lock.
+    pub(crate) fn waits_for_itself(&self, key: LockKey) -> bool {
+        let mut wanted = key;
+        // A turn waits for one thing, so there are no more steps than turns.
+        for _ in 0..=self.turns.len() {
+            let Some(holder) = self.holds(wanted) else {
+                return false;
+            };
+            if holder == self.current {
+                return true;
+            }
+            let turn = self.turns.get(holder).and_then(Option::as_ref);
+            let Some(TurnWait::Lock(next)) = turn.and_then(|turn| turn.waits) else {
+                return false;
+            };
+            wanted = next;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_in_a_circle_waits_for_itself() {
+        let [first, second, third] = [8, 16, 24].map(LockKey::Spin);
+        let mut all = Interleaving::new(&Interleave::At(Vec::new()), 3);
+        for (cpu, held) in [first, second, third].into_iter().enumerate() {
+            let number = all.begin_turn(CpuId(cpu as u16));
+            all.locks.insert(held, number);
+        }
+        all.current = 0;
+        assert!(all.waits_for_itself(first), "it holds that");
+        assert!(!all.waits_for_itself(second), "who holds that goes on");
+        let waits = |all: &mut Interleaving, turn: usize, key| {
+            let turn = all.turns[turn].as_mut().expect("it has begun");
+            turn.waits = Some(TurnWait::Lock(key));
+        };
+        waits(&mut all, 1, third);
+        assert!(!all.waits_for_itself(second), "nor does the third one wait");
+        waits(&mut all, 2, first);
+        assert!(all.waits_for_itself(second));
+    }
 }
