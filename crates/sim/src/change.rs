@@ -207,7 +207,8 @@ impl Machine {
         flags: u64,
         apply: impl FnOnce(&mut Self, &mut Vm),
     ) {
-        let queued = self.task(id).state == RunState::Runnable;
+        // One that sleeps from now on is in its queue until its CPU has the lock of that.
+        let queued = self.task(id).state == RunState::Runnable || self.is_falling_asleep(id);
         self.change_queued(vm, id, (flags, queued), apply);
     }
 
@@ -310,34 +311,65 @@ impl Machine {
     /// Source: `move_queued_task()`, kernel 6.18.
     pub(crate) fn move_queued_task(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
         if !self.interleaves() {
-            return self.move_queued(vm, id, target);
+            self.leave_run_queue(vm, id);
+            return self.come_to_run_queue(vm, id, target);
         }
-        // No kernel has both locks.
+        if self.holds_task(id) {
+            return self.move_under_locks(vm, id, target);
+        }
+        // Nobody waits for a task's lock who has that of a run queue.
+        let mine = self.drop_run_queues();
+        self.under_task_locks(vm, id, |machine, vm| {
+            machine.move_under_locks(vm, id, target);
+        });
+        self.take_run_queues_again(vm, mine);
+    }
+
+    /// As [`Machine::move_queued_task`], by who has the task's locks. No kernel has those of both
+    /// run queues: in between the task is in none.
+    fn move_under_locks(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
+        let task = self.task(id);
+        let (cpu, mask) = (task.cpu, task.cpus);
+        let stays = self.masks.has(mask, cpu) && self.is_online(cpu);
+        if stays || task.state != RunState::Runnable || self.is_running(id) {
+            return;
+        }
+        let is_usable = self.masks.has(mask, target) && self.is_online(target);
+        let target = if is_usable {
+            target
+        } else {
+            self.fallback_cpu(vm, id)
+        };
+        self.leave_run_queue(vm, id);
         let mine = self.drop_run_queues();
         let key = LockKey::RunQueue(target);
         let taken = self.lock(vm, key);
-        if self.task(id).state == RunState::Runnable && !self.is_running(id) {
-            self.move_queued(vm, id, target);
-        }
+        self.come_to_run_queue(vm, id, target);
         if taken {
             self.unlock(key);
         }
         self.take_run_queues_again(vm, mine);
     }
 
-    fn move_queued(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
+    /// A runnable task that does not run leaves its run queue for another one.
+    fn leave_run_queue(&mut self, vm: &mut Vm, id: TaskId) {
+        if self.task(id).class != Class::Ext {
+            return self.dequeue_task(vm, id, deq::NOCLOCK);
+        }
+        self.leave_custody(vm, id, deq::NOCLOCK);
+        self.leave_dsq(id);
+        self.tell_removed(id, false);
+        let task = self.task_mut(id);
+        task.ops_state = OpsState::None;
+        task.direct = None;
+    }
+
+    /// It comes to that of `target`.
+    fn come_to_run_queue(&mut self, vm: &mut Vm, id: TaskId, target: CpuId) {
+        self.set_task_cpu(id, target);
         if self.task(id).class == Class::Ext {
-            self.leave_custody(vm, id, deq::NOCLOCK);
-            self.leave_dsq(id);
-            self.tell_removed(id, false);
-            let task = self.task_mut(id);
-            task.ops_state = OpsState::None;
-            task.direct = None;
-            self.set_task_cpu(id, target);
             self.do_enqueue(vm, id, enq::MIGRATED, false);
         } else {
-            self.dequeue_task(vm, id, deq::NOCLOCK);
-            self.set_task_cpu(id, target);
             self.enqueue_task(vm, id, enq::MIGRATED);
         }
         self.wakeup_preempt(target, id);

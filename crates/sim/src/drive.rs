@@ -357,11 +357,7 @@ impl Machine {
             Ok(Action::Interrupt { source, cpu, at }) => {
                 self.queue.push(at, cpu, Pending::Interrupt { source });
             }
-            Ok(change) => {
-                self.wait_alone(vm);
-                self.make_change_of(vm, change);
-                self.leave_alone();
-            }
+            Ok(change) => self.make_change_of(vm, change),
         }
         self.halt_if(self.work.is_stopped());
         Ok(())
@@ -370,9 +366,26 @@ impl Machine {
     /// What one task does to another, or to a cgroup.
     fn make_change_of(&mut self, vm: &mut Vm, change: Action) {
         match change {
-            Action::SetNice { task, nice } => self.set_nice(vm, task, nice),
-            Action::SetAffinity { task, cpus } => self.set_affinity(vm, task, &cpus),
-            Action::SetPolicy { task, policy } => self.set_policy(vm, task, policy),
+            Action::SetNice { task, nice } => self.under_task_locks(vm, task, |machine, vm| {
+                machine.set_nice(vm, task, nice);
+            }),
+            Action::SetAffinity { task, cpus } => self.under_task_locks(vm, task, |machine, vm| {
+                machine.set_affinity(vm, task, &cpus);
+            }),
+            Action::SetPolicy { task, policy } => self.under_task_locks(vm, task, |machine, vm| {
+                machine.set_policy(vm, task, policy);
+            }),
+            of_cgroup => {
+                self.wait_alone(vm);
+                self.change_cgroups(vm, of_cgroup);
+                self.leave_alone();
+            }
+        }
+    }
+
+    /// What a task does to a cgroup, or to itself or another in cgroups.
+    fn change_cgroups(&mut self, vm: &mut Vm, change: Action) {
+        match change {
             Action::MoveCgroup { task, to, process } => {
                 self.move_to_cgroup(vm, task, to, process);
             }

@@ -264,7 +264,7 @@ impl Machine {
     }
 
     /// Whether `id` sleeps and is still on its run queue.
-    fn is_falling_asleep(&self, id: TaskId) -> bool {
+    pub(crate) fn is_falling_asleep(&self, id: TaskId) -> bool {
         let all = self.interleaving.as_deref();
         all.is_some_and(|all| all.falls_asleep.contains(&id))
     }

@@ -105,6 +105,12 @@ impl Machine {
         })
     }
 
+    /// Whether this turn has the lock of `id`.
+    pub(crate) fn holds_task(&self, id: TaskId) -> bool {
+        let all = self.interleaving.as_deref();
+        all.is_some_and(|all| all.holds(LockKey::Task(id)) == Some(all.current))
+    }
+
     /// A switch of `cpu` has ended: who waits for that may wake the task that had it.
     pub(crate) fn end_switch(&mut self, cpu: CpuId) {
         if self.interleaving.is_some() {
