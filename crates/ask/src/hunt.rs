@@ -1,5 +1,6 @@
 //! Random machines and loads, among which some may show a fault of a policy.
 
+mod below;
 mod range;
 
 pub use range::Range;
@@ -81,20 +82,6 @@ impl Hunt {
             },
             against: None,
         })
-    }
-
-    /// Refuses schedulers below the policy where each trial has a random load.
-    ///
-    /// # Errors
-    /// If there are some.
-    pub fn check(&self) -> Result<(), UsageError> {
-        if self.policy.subs.is_empty() || self.range.workload.is_some() {
-            return Ok(());
-        }
-        Err(UsageError::new(Advised::new(
-            "a scheduler is attached at a cgroup of the load, and random loads have none",
-            "give the load that has it (`--workload`)",
-        )))
     }
 
     /// Makes the trial of this number: its run, and what is wrong with it, if anything is.

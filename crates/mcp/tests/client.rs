@@ -278,7 +278,7 @@ fn mistakes_of_schedulers_below_the_root_are_told() {
         let cases = [
             ("sim", below(&["app"]), "is no cgroup and policy"),
             ("sim", below(&["app=partition"]), "has no sub_attach"),
-            ("hunt", hunt, "random loads have none"),
+            ("hunt", hunt, "has no sub_attach"),
         ];
         all_refused(&client, cases).await;
     });

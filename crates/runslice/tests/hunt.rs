@@ -270,6 +270,21 @@ fn a_fault_of_a_scheduler_below_another_one_is_found_kept_and_explained() {
     assert!(text.contains("no fault in 4 trials"), "{text}");
 }
 
+/// Random loads have the cgroup at which it is attached, and tasks in it.
+#[test]
+fn a_fault_of_a_scheduler_below_another_one_is_found_in_a_random_load() {
+    let folder = Folder::new("below-random");
+    let object = folder.object("sub");
+    let (text, _) = folder.said(
+        &format!(
+            "hunt {object} --set caps=9 --sub app={object}:to_local=1 --trials 16 --all \
+             --no-shrink -o here"
+        ),
+        3,
+    );
+    assert!(text.contains("(app/sub_enqueue)"), "{text}");
+}
+
 #[test]
 fn two_versions_part_at_a_decision_with_a_line() {
     let folder = Folder::new("diff");

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 use model::{Hardware, Interleave, Kernel, MachineSpec, PolicySpec, Profile, Rng};
 use workload::generate;
 
+use super::below;
 use crate::kernel;
 use crate::like::Like;
 use crate::machine::{CPUS_MAX, MachineChange};
@@ -114,7 +115,7 @@ impl Range {
             None => {
                 let written = Written {
                     file: format!("trial-{number}.toml"),
-                    text: trial.text,
+                    text: below::with_cgroups(trial.text, (seed, number), &policy.subs),
                 };
                 (written, Vec::new(), Some(trial.duration))
             }

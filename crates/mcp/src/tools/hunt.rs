@@ -120,7 +120,7 @@ impl HuntPart {
         });
         let like = self.like.as_deref();
         let like = like.map(|it| Like::open(&desk.services, Path::new(it)));
-        let question = Hunt {
+        Ok(Hunt {
             range: Range {
                 workload: workload.transpose()?,
                 like: like.transpose()?,
@@ -130,9 +130,7 @@ impl HuntPart {
             properties,
             against: against.map(|it| it.policy),
             ..question
-        };
-        question.check()?;
-        Ok(question)
+        })
     }
 }
 

@@ -26,7 +26,7 @@ impl Hunt {
             anyhow::Ok((written, self.scale.clone()))
         });
         let like = self.like.as_deref().map(|it| Like::open(&COMPUTER, it));
-        let question = Question {
+        Ok(Question {
             seed: self.seed,
             properties: self.properties(),
             range: Range {
@@ -36,9 +36,7 @@ impl Hunt {
             },
             against: against.transpose()?,
             ..question
-        };
-        question.check()?;
-        Ok(question)
+        })
     }
 
     /// The policy or the program to search.
