@@ -83,6 +83,41 @@ fn an_answer_is_kept_and_is_the_same_again_in_any_folder() {
     );
 }
 
+/// Candidates stand above others in a load whose cgroups have schedulers.
+#[test]
+fn a_candidate_is_judged_with_what_stands_below_it() {
+    let folder = Folder::new("below");
+    let object = folder.object("sub");
+    folder.write(
+        "load.toml",
+        "[workload]\nname = \"load\"\nstop = \"duration:500ms\"\n[machine]\ncpus = 2\n\
+         [cgroup.app]\n[task.in]\ncgroup = \"/app\"\ncount = 2\n\
+         do = \"loop(inf)[ run(5ms), sleep(5ms) ]\"\n",
+    );
+    let spec = format!(
+        "baseline = \"{object}\"\ndraws = 6\nduration = \"500ms\"\n\
+         [machine]\nkernel = [\"7.3\"]\n[[goal]]\ngoal = \"p99 wait\"\n\
+         [[load]]\nload = \"load.toml\"\n"
+    );
+    folder.write("alone.toml", &spec);
+    folder.write("below.toml", &format!("{spec}sub = [\"app={object}\"]\n"));
+    let scores = |file: &str, status| {
+        let line = format!("runslice evaluate {file} {object} {object}:hands_down=0");
+        let document = folder.json(&format!("{line} --format json"), status);
+        [0, 1].map(|at| document["candidates"][at].clone())
+    };
+    for candidate in scores("alone.toml", 0) {
+        assert_eq!(candidate["combined_score"], 0.0, "{candidate}");
+    }
+    // One that hands no CPU down lets the tasks of the one below it wait for ever.
+    let [same, other] = scores("below.toml", 3);
+    assert_eq!(same["combined_score"], 0.0, "{same}");
+    assert_eq!(other["combined_score"], -1.0, "{other}");
+    let all = other["limits"].as_array().expect("a list");
+    let of_load = all.iter().filter(|it| it["load"] == "load");
+    assert!(of_load.count() > 0, "{other}");
+}
+
 /// Programs hold on to these: a key that goes or changes its meaning raises the version.
 #[test]
 fn the_keys_of_a_document_are_those_of_its_version() {

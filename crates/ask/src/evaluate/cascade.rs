@@ -111,8 +111,10 @@ impl<'a> Evaluator<'a> {
         for load in &self.spec.loads {
             let drawn = self.open.iter().find(|it| it.name == load.name);
             let machine = drawn.map_or(&load.machine, |it| &it.case.machine).clone();
+            let mut policy = self.spec.baseline.policy.clone();
+            policy.subs.extend(load.subs.iter().cloned());
             let case = crate::shrink::Case {
-                policy: self.spec.baseline.policy.clone(),
+                policy,
                 machine,
                 workload: load.written.clone(),
                 scale: load.scale.clone(),
@@ -398,7 +400,9 @@ impl<'a> Evaluator<'a> {
         (stage, at, draw): (Stage, usize, &Draw),
         taken: &Taken,
     ) -> anyhow::Result<bool> {
-        for policy in &course.alike {
+        // No shipped policy takes others below itself.
+        let alike = course.alike.iter().filter(|_| draw.subs.is_empty());
+        for policy in alike {
             let known = self.base(Some(policy), stage, (at, draw))?;
             let still = beyond(&self.spec.limits, &known, taken);
             if still.iter().all(|(it, _)| *it != kind) {

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use model::{Nanos, PolicySpec, Profile, Rng};
+use model::{Nanos, PolicySpec, Profile, Rng, SubSpec};
 use workload::{RunSpec, generate};
 
 use super::probe::{LENGTH, probe};
@@ -90,6 +90,8 @@ pub struct Draw {
     pub name: String,
     /// The run, with the tasks in the order in which they are born, under their own names.
     pub case: Case,
+    /// What is attached below whichever policy the run gets.
+    pub subs: Vec<SubSpec>,
     /// What each group of tasks is called in the run, beside its own name.
     pub names: Vec<(String, String)>,
     /// Groups that only take numbers.
@@ -127,10 +129,12 @@ impl Draw {
     /// The same run under the tasks' own names, which can be written down.
     #[must_use]
     pub fn case_of(&self, policy: &PolicySpec) -> Case {
-        Case {
+        let mut case = Case {
             policy: policy.clone(),
             ..self.case.clone()
-        }
+        };
+        case.policy.subs.extend(self.subs.iter().cloned());
+        case
     }
 
     /// The same, which ends sooner.
@@ -201,7 +205,11 @@ fn of_load(
         seed: rng.next_u64() >> 11,
         duration: Some(spec.length(load)),
     };
-    disguised(services, (Some(at), load.name.clone()), case, rng)
+    let drawn = disguised(services, (Some(at), load.name.clone()), case, rng)?;
+    Ok(Draw {
+        subs: load.subs.clone(),
+        ..drawn
+    })
 }
 
 /// A load that nobody has written, on a machine that nobody has chosen.
@@ -276,6 +284,7 @@ fn disguised(
         load,
         name,
         case,
+        subs: Vec::new(),
         names: Vec::new(),
         decoys: Vec::new(),
     };

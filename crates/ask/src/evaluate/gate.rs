@@ -275,6 +275,7 @@ impl VersionGate {
             load: None,
             name: String::new(),
             case,
+            subs: Vec::new(),
             names: Vec::new(),
             decoys: Vec::new(),
         };

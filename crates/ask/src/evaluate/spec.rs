@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use model::file::{self, Source};
-use model::{Advised, Kernel, MachineSpec, Nanos, Profile, span};
+use model::{Advised, Kernel, MachineSpec, Nanos, Profile, SubSpec, span};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -15,7 +15,7 @@ use crate::machine::parse_hz;
 use crate::policy::{self, FoundPolicy};
 use crate::services::Services;
 use crate::workload_arg::Written;
-use crate::{input, kernel, limit, machine_file, right};
+use crate::{input, kernel, limit, machine_file, right, sub};
 
 /// Runs of each load under each scheduler, unless the file says another number.
 const DRAWS: u32 = 10;
@@ -83,6 +83,8 @@ pub struct SpecLoad {
     pub written: Written,
     /// Parameters of it.
     pub scale: Vec<(String, i64)>,
+    /// What is attached at its cgroups, below the baseline and below each candidate.
+    pub subs: Vec<SubSpec>,
     /// The machine that it asks for.
     pub machine: MachineSpec,
     /// Whether a clock ends it, and not its work.
@@ -170,6 +172,8 @@ struct LoadDraft {
     weight: Option<Spanned<f64>>,
     #[serde(default)]
     scale: std::collections::BTreeMap<String, i64>,
+    #[serde(default)]
+    sub: Vec<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -331,14 +335,26 @@ impl Reader<'_> {
 
     /// A path in the file is relative to the file.
     fn resolve(&self, word: &Spanned<String>) -> String {
-        let word = word.get_ref();
+        self.beside(word.get_ref())
+    }
+
+    fn beside(&self, word: &str) -> String {
         let name = word.split(':').next().unwrap_or(word);
         let is_path = name.contains('/') || Path::new(name).extension().is_some();
         if is_path && Path::new(name).is_relative() {
             self.folder.join(word).display().to_string()
         } else {
-            word.clone()
+            word.to_owned()
         }
+    }
+
+    /// What stands below a policy under a load: `CGROUP=POLICY`.
+    fn sub(&self, word: &Spanned<String>) -> anyhow::Result<SubSpec> {
+        let text = match word.get_ref().split_once('=') {
+            Some((place, policy)) => format!("{place}={}", self.beside(policy)),
+            None => word.get_ref().clone(),
+        };
+        self.at(word, sub::find(self.services, &text))
     }
 
     fn load(&self, draft: &LoadDraft, is_held_out: bool) -> anyhow::Result<SpecLoad> {
@@ -357,6 +373,11 @@ impl Reader<'_> {
             machine: load.machine.clone(),
             written,
             scale,
+            subs: draft
+                .sub
+                .iter()
+                .map(|it| self.sub(it))
+                .collect::<anyhow::Result<_>>()?,
             weight: self.weight(draft.weight.as_ref())?,
             is_held_out,
         })
@@ -526,6 +547,19 @@ mod tests {
     }
 
     #[test]
+    fn schedulers_below_are_of_one_load() {
+        let text = "[[load]]\nload = \"desk\"\nsub = [\"app@1s=fifo\"]\n\
+                    [[load]]\nload = \"web\"\n";
+        let spec = read(text).unwrap();
+        let [sub] = &spec.loads[0].subs[..] else {
+            panic!("{:?}", spec.loads[0].subs)
+        };
+        assert_eq!((&*sub.cgroup, &*sub.policy.name), ("app", "fifo"));
+        assert_eq!(sub.attach_at, Nanos::from_secs(1));
+        assert!(spec.loads[1].subs.is_empty());
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_its_place_and_what_to_do() {
         for (text, want) in [
             ("draws = 10\n", "e.toml: there is no `[[load]]`"),
@@ -556,6 +590,10 @@ mod tests {
             (
                 "[limits]\nshare = 25\n[[load]]\nload = \"desk\"\n",
                 "e.toml:2:9: it is a part, from 0 to 1",
+            ),
+            (
+                "[[load]]\nload = \"desk\"\nsub = [\"app\"]\n",
+                "e.toml:3:8: --sub `app` is no cgroup and policy",
             ),
         ] {
             let error = read(text).unwrap_err();

@@ -13,7 +13,7 @@ use super::draw::{Disguised, Draw};
 use super::spec::Spec;
 use crate::error::Cancelled;
 use crate::goal::{Goal, family};
-use crate::outcome::ejection;
+use crate::outcome::ejection_in;
 use crate::right;
 use crate::runner::Runner;
 use crate::services::Services;
@@ -145,7 +145,7 @@ impl Taking<'_> {
         let seen = observer.finding();
         Ok(Taken {
             goals: goals.iter().map(value).collect(),
-            ejection: ejection(&policy.name, &summary.exit),
+            ejection: ejection_in(&policy.name, &summary),
             finding: seen.clone().filter(is_counted),
             seen,
             idle: observer.measured().map_or(0.0, |it| it.idle_share()),
