@@ -26,15 +26,15 @@ pub struct Pack {
     pub scheduler: FoundPolicy,
     /// Whether a program is recorded up to when it has attached its policy.
     pub setup_only: bool,
-    /// The workload of the run to record.
+    /// The workload of the run to save.
     pub workload: Option<String>,
     /// Parameters of the workload.
     pub scale: Vec<(String, i64)>,
     /// Changes to the machine.
     pub machine: MachineChange,
-    /// Seed of the run to record.
+    /// Seed of the run.
     pub seed: Option<u64>,
-    /// When the run to record ends at the latest.
+    /// When the run ends at the latest.
     pub duration: Option<Nanos>,
 }
 
@@ -65,25 +65,47 @@ impl Pack {
         })
     }
 
-    /// A policy's object, with what is to be set.
+    /// A policy's object, with what is to be set; and its run, if a workload is named.
     fn object(&self, services: &Services<'_>) -> anyhow::Result<Packed> {
-        let found = self.scheduler.clone();
-        let machine = found.machine.unwrap_or_default();
-        let machine = self.machine.change(services, &machine)?;
-        sim::check_machine(&machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
-        sim::check_policy(&found.policy, &machine).map_err(error::of_run)?;
-        let bundle = Bundle {
-            policy: found.policy,
-            machine,
-            bound: None,
+        let bundle = match &self.workload {
+            Some(name) => {
+                let spec = self.spec(services)?;
+                Bundle {
+                    bound: Some(self.bound(services, &spec, name)?),
+                    policy: spec.policy,
+                    machine: spec.machine,
+                }
+            }
+            None => {
+                let found = self.scheduler.clone();
+                let machine = found.machine.unwrap_or_default();
+                Bundle {
+                    policy: found.policy,
+                    machine: self.machine.change(services, &machine)?,
+                    bound: None,
+                }
+            }
         };
+        let (policy, machine) = (&bundle.policy, &bundle.machine);
+        sim::check_machine(machine).map_err(|error| UsageError::new(Advised::of(&error)))?;
+        sim::check_policy(policy, machine).map_err(error::of_run)?;
         Ok(Packed {
             bundle,
             is_ejected: false,
         })
     }
 
-    /// The run to record: under `--setup-only` none, but the program has a machine to look at.
+    /// What a bundle keeps of the run of `spec`, whose workload was named so.
+    fn bound(&self, services: &Services<'_>, spec: &RunSpec, name: &str) -> anyhow::Result<Bound> {
+        Ok(Bound {
+            workload: Written::find(services, name)?,
+            scale: self.scale.clone(),
+            seed: spec.seed,
+            duration_ns: spec.duration.map(Nanos::get),
+        })
+    }
+
+    /// The run to save: under `--setup-only` none, but the program has a machine to look at.
     fn spec(&self, services: &Services<'_>) -> anyhow::Result<RunSpec> {
         let workload = match (&self.workload, self.setup_only) {
             (Some(name), _) => name,
@@ -132,17 +154,12 @@ impl Pack {
             }
         }
         program.recorded = Some(recorded);
-        let mut policy = spec.policy;
-        policy.program = Some(program);
         let bound = match (&self.workload, self.setup_only) {
-            (Some(name), false) => Some(Bound {
-                workload: Written::find(services, name)?,
-                scale: self.scale.clone(),
-                seed: spec.seed,
-                duration_ns: spec.duration.map(Nanos::get),
-            }),
+            (Some(name), false) => Some(self.bound(services, &spec, name)?),
             _ => None,
         };
+        let mut policy = spec.policy;
+        policy.program = Some(program);
         let bundle = Bundle {
             policy,
             machine: spec.machine,

@@ -86,6 +86,17 @@ fn a_bundle_is_checked_when_it_is_made_and_when_it_is_read() {
 }
 
 #[test]
+fn a_bundle_has_the_run_of_an_object_if_one_is_named() {
+    let bundle = scratch("run.bundle");
+    let run = ["-w", "hackbench", "--duration", "50ms", "--seed", "3"];
+    let made = [&["bundle", "fifo"][..], &run, &["-o", text(&bundle)]];
+    said(&made.concat());
+    let direct = said(&[&["sim", "fifo"][..], &run, &["--format", "json"]].concat());
+    let bundled = said(&["sim", text(&bundle), "--format", "json"]);
+    assert_eq!(without_command(&bundled), without_command(&direct));
+}
+
+#[test]
 fn bundles_for_machines_that_differ_are_not_compared() {
     let [small, large] = ["small.bundle", "large.bundle"].map(scratch);
     said(&["bundle", "fifo", "--cpus", "2", "-o", text(&small)]);

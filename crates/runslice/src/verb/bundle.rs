@@ -36,8 +36,9 @@ pub struct BundleOf {
     #[arg(long, requires = "commands")]
     setup_only: bool,
 
-    /// Workload of the run to record. Required with --scheduler, but for --setup-only.
-    #[arg(short, long, requires = "commands")]
+    /// Workload of the run to save, which `sim` and `explain` then repeat. Required with
+    /// --scheduler, but for --setup-only. Default: the policy alone.
+    #[arg(short, long)]
     workload: Option<String>,
 
     /// Set a parameter of the workload, one that its file lists under `scale`. May be repeated.
@@ -45,11 +46,11 @@ pub struct BundleOf {
         value_parser = workload_arg::parse_scale)]
     scale: Vec<(String, i64)>,
 
-    /// Seed of the run to record. Default: the seed of the workload.
+    /// Seed of the run. Default: the seed of the workload.
     #[arg(long, value_name = "NUMBER", requires = "workload")]
     seed: Option<u64>,
 
-    /// Longest simulated time of the run to record, such as 10s. Default: until the workload ends.
+    /// Longest simulated time of the run, such as 10s. Default: until the workload ends.
     #[arg(long, value_name = "TIME", requires = "workload",
         value_parser = workload_arg::parse_duration)]
     duration: Option<Nanos>,
