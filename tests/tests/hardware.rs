@@ -22,7 +22,7 @@ use traces::TraceHash;
 use workload::{RunSpec, Workload};
 
 /// A run of a whole workload without a policy attached.
-fn bare(tables: &str) -> (Collector, Summary) {
+pub(crate) fn bare(tables: &str) -> (Collector, Summary) {
     let text = format!("[workload]\nname = \"test\"\n{tables}");
     let workload = Workload::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
     let spec = RunSpec {
@@ -332,11 +332,13 @@ fn memory_stays_in_the_node_where_a_task_first_executed() {
             "[task.A]\ncpus = \"0\"\nmem = 50\nfootprint = \"{footprint}\"\n\
              do = \"run(1ms), setaffinity(self, {{1}}), run(1ms)\"\n"
         );
-        let (collector, _) = simulated(&spec_on(hardware, &task));
-        collector.exit_of("A").as_nanos()
+        let (collector, summary) = simulated(&spec_on(hardware, &task));
+        let remote = summary.hardware.expect("CPUs differ").groups[0].1.remote;
+        (collector.exit_of("A").as_nanos(), remote.get())
     };
-    assert_eq!(end("2MiB"), 1_750_001 + 2_750_003);
-    assert_eq!(end("1MiB"), 2_000_000, "the cache has all of it");
+    assert_eq!(end("2MiB"), (1_750_001 + 2_750_003, 2_750_003));
+    let why = "the cache has all of it";
+    assert_eq!(end("1MiB"), (2_000_000, 1_000_000), "{why}");
 }
 
 #[test]
@@ -674,6 +676,24 @@ fn a_task_that_is_too_big_for_its_cpu_is_a_misfit_while_a_bigger_one_idles() {
     let free = misfit("0-1");
     assert!((145_000_000..=160_000_000).contains(&free), "{free}");
     assert_eq!(misfit("0"), 0);
+}
+
+/// The task takes a tenth of the big CPU, of which a half would do.
+#[test]
+fn a_small_task_on_a_big_cpu_is_misplaced_while_a_small_one_idles() {
+    let misplaced = |cpus: &str, other: &str| {
+        let (_, summary) = bare(&format!(
+            "[machine]\ncpus = 2\ncapacity = [1024, 512]\n\
+             [task.A]\ncpus = \"{cpus}\"\ndo = \"loop(9)[ run(1ms), sleep(9ms) ]\"\n{other}"
+        ));
+        let hardware = summary.hardware.expect("CPUs differ");
+        assert_eq!(hardware.total().misplaced, hardware.groups[0].1.misplaced);
+        hardware.groups[0].1.misplaced.get()
+    };
+    assert_eq!(misplaced("0-1", ""), 9_000_000);
+    assert_eq!(misplaced("0", ""), 0, "it may not use the other");
+    let hog = "[task.B]\ncpus = \"1\"\ndo = \"run(1s)\"\n";
+    assert_eq!(misplaced("0-1", hog), 0, "no small one idles");
 }
 
 #[test]

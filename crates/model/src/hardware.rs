@@ -142,6 +142,19 @@ pub struct IdleState {
     pub uw: u64,
 }
 
+/// Power of what the CPUs of one clock share, such as their cache.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterPower {
+    /// While one of its CPUs executes, by frequency; microwatts.
+    pub uw: Vec<u64>,
+    /// While all idle, microwatts.
+    pub idle_uw: u64,
+    /// While all idle for longer; `None`: it stays on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<IdleState>,
+}
+
 /// A kind of CPU.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -180,6 +193,9 @@ pub struct CpuClass {
     /// Its idle states, residencies rising.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle: Vec<IdleState>,
+    /// Power of each of its clusters; `None`: nothing is known of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterPower>,
 }
 
 const fn full() -> u16 {
@@ -312,6 +328,7 @@ impl CpuClass {
             core_bytes: 0,
             memory: CAPACITY_ONE,
             idle: Vec::new(),
+            cluster: None,
         }
     }
 

@@ -43,8 +43,8 @@ pub use event::{
 pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
 pub use hardware::{
-    CAPACITY_ONE, Ceiling, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, RATE_ONE,
-    SmtShare, Sysfs,
+    CAPACITY_ONE, Ceiling, ClusterPower, CpuClass, Governor, Hardware, HardwarePlaces, IdleState,
+    Opp, RATE_ONE, SmtShare, Sysfs,
 };
 pub use id::{CpuId, PerCpu, TaskId};
 pub use interleave::{Interleave, Stall};

@@ -132,6 +132,8 @@ pub struct HardwareUse {
     pub groups: Vec<(String, CpuUse)>,
     /// Energy that is there without any CPU, femtojoules.
     pub base_fj: u128,
+    /// Energy of what CPUs share, femtojoules.
+    pub cluster_fj: u128,
     /// Whether energies are known; else they are zero.
     pub has_energy: bool,
     /// What the energies have, in the words of the hardware's file.
@@ -165,6 +167,11 @@ pub struct CpuUse {
     /// The part in which the other thread executed, too, while a whole core idled that the task may
     /// use.
     pub halved: Nanos,
+    /// The part in which a task would have fitted the smallest CPUs, of which one idled that it may
+    /// use.
+    pub misplaced: Nanos,
+    /// The part in which its memory was in another node.
+    pub remote: Nanos,
     /// Energy, femtojoules: of a CPU in the whole run, of a group while its tasks executed.
     pub energy_fj: u128,
     /// Of a CPU: the frequencies that it had.
@@ -204,9 +211,11 @@ impl HardwareUse {
             all.shared += cpu.shared;
             all.misfit += cpu.misfit;
             all.halved += cpu.halved;
+            all.misplaced += cpu.misplaced;
+            all.remote += cpu.remote;
             all.energy_fj += cpu.energy_fj;
         }
-        all.energy_fj += self.base_fj;
+        all.energy_fj += self.base_fj + self.cluster_fj;
         all
     }
 }

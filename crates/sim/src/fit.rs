@@ -1,9 +1,9 @@
 //! Whether a task would have had a better place: for results only.
 //!
 //! Looked at are the places at which tasks execute while other CPUs idle: too small a CPU while a
-//! bigger one idles, and half of a core while a whole one does. It is looked at again whenever a
-//! CPU begins or stops to execute, and a task whether it has become too much for its CPU once in a
-//! millisecond of its work.
+//! bigger one idles, a big one while one idles that would do, and half of a core while a whole one
+//! does. It is looked at again whenever a CPU begins or stops to execute, and a task whether it has
+//! become too much for a CPU once in a millisecond of its work.
 
 use model::{CpuId, TaskId};
 
@@ -59,19 +59,26 @@ impl Machine {
         let Some(speeds) = self.speeds.as_deref_mut().filter(|it| it.judges_places) else {
             return;
         };
-        let capacity = speeds.hardware.class(cpu.0).capacity;
+        let (capacity, least) = (speeds.hardware.class(cpu.0).capacity, speeds.least);
         let speed = &mut speeds.cpus[cpu];
         let Fit { since, better } = speed.fit;
         speed.fit.since = now;
         let span = now - since;
         let pace = self.tasks[id.index()].seldom.pace.get_or_insert_default();
         pace.util_at = now;
-        let too_much = too_much(&mut pace.util, span, speed.base, capacity);
-        let misfit = if better.bigger { too_much } else { 0 };
+        let mut seen = pace.util;
+        let over = too_much(&mut pace.util, span, speed.base, capacity);
+        let misplaced = if better.smallest {
+            span - too_much(&mut seen, span, speed.base, least)
+        } else {
+            0
+        };
+        let misfit = if better.bigger { over } else { 0 };
         let halved = if better.core { span } else { 0 };
         for used in [&mut pace.used, &mut speed.used] {
             used.misfit_ns += misfit;
             used.halved_ns += halved;
+            used.misplaced_ns += misplaced;
         }
     }
 
@@ -120,8 +127,13 @@ impl Machine {
             .core(cpu)
             .any(|other| other != cpu && !idles(other));
         let bigger = own < speeds.most && free().any(|at| is_bigger(capacity(at), own));
+        let smallest = own > speeds.least && free().any(|at| capacity(at) == speeds.least);
         let core = is_halved && free().any(|at| topology.core(at).all(idles));
-        Better { bigger, core }
+        Better {
+            bigger,
+            smallest,
+            core,
+        }
     }
 }
 

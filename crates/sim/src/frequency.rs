@@ -159,6 +159,7 @@ impl Machine {
         let now = self.now;
         if let Some(speeds) = self.speeds.as_deref_mut() {
             cpus.iter().for_each(|cpu| speeds.book_power(*cpu, now));
+            speeds.leave_frequency(number.into(), now);
             let clock = &mut speeds.clocks[usize::from(number)];
             clock.at = at;
             let base = base_rate(&speeds.hardware.classes[clock.class], at);

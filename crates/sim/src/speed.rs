@@ -144,6 +144,7 @@ impl Machine {
             return;
         };
         let is_shared = speeds.load_beside(cpu) != Load::Idle;
+        let node = self.idle.topology().node_of(cpu);
         let uw = speeds.microwatts(cpu);
         let speed = &mut speeds.cpus[cpu];
         let (rate, task) = (u128::from(speed.rate), &mut self.tasks[id.index()]);
@@ -160,6 +161,11 @@ impl Machine {
             done: left - rest,
             executed_ns: span,
             shared_ns: if is_shared { span } else { 0 },
+            remote_ns: if pace.home.is_some_and(|home| home != node) {
+                span
+            } else {
+                0
+            },
             energy_fj: u128::from(uw) * u128::from(span),
             ..Use::default()
         };
@@ -189,6 +195,7 @@ impl Machine {
                 .map(|cpu| speeds.told(CpuId(cpu), now))
                 .collect(),
             base_fj: u128::from(speeds.hardware.base_uw.unwrap_or(0)) * u128::from(now.as_nanos()),
+            cluster_fj: speeds.cluster_energy(now),
             has_energy: speeds.has_power,
             parts: speeds.hardware.parts.clone(),
             name: speeds.hardware.name.clone(),

@@ -51,7 +51,8 @@ pub(crate) struct Speeds {
     pub heavy_together: bool,
     /// Whether some places are better than others: CPUs differ in capacity, or cores have threads.
     pub judges_places: bool,
-    /// The greatest capacity.
+    /// The smallest and the greatest capacity.
+    pub least: u16,
     pub most: u16,
     /// CPUs that idle.
     idle: u16,
@@ -104,6 +105,10 @@ pub(crate) struct Use {
     pub misfit_ns: u64,
     /// The part of it in which the other thread executed, too, while a whole core idled.
     pub halved_ns: u64,
+    /// The part of it in which it would have fitted the smallest CPUs, of which one idled.
+    pub misplaced_ns: u64,
+    /// The part of it in which its memory was in another node.
+    pub remote_ns: u64,
     /// Energy of the CPU in that time.
     pub energy_fj: u128,
 }
@@ -115,6 +120,8 @@ impl Use {
         self.shared_ns += other.shared_ns;
         self.misfit_ns += other.misfit_ns;
         self.halved_ns += other.halved_ns;
+        self.misplaced_ns += other.misplaced_ns;
+        self.remote_ns += other.remote_ns;
         self.energy_fj += other.energy_fj;
     }
 
@@ -125,6 +132,8 @@ impl Use {
             shared: Nanos::new(self.shared_ns),
             misfit: Nanos::new(self.misfit_ns),
             halved: Nanos::new(self.halved_ns),
+            misplaced: Nanos::new(self.misplaced_ns),
+            remote: Nanos::new(self.remote_ns),
             energy_fj: self.energy_fj,
             frequencies: Vec::new(),
             classes: Vec::new(),
@@ -195,6 +204,7 @@ impl Speeds {
         });
         Self {
             judges_places: least < most || has_threads,
+            least,
             most,
             idle: cpus,
             by_class: Vec::new(),

@@ -433,6 +433,10 @@ pub const fn hardware_columns() -> &'static [Column<HardwareReport>] {
             "time in which a thread of the core executed, too, while a whole core idled";
         "misfit_ns", "misfit", Nanos(Some(row.misfit)),
             "time on too small a CPU while a bigger one idled";
+        "misplaced_ns", "misplaced", Nanos(Some(row.misplaced)),
+            "time on a bigger CPU than it took while one of the smallest idled";
+        "remote_ns", "remote", Nanos(Some(row.remote)),
+            "time in another node than that of its memory";
     }
 }
 

@@ -341,6 +341,10 @@ pub struct HardwareReport {
     pub shared_core: Nanos,
     /// Time on too small a CPU while a bigger one idled.
     pub misfit: Nanos,
+    /// Time on a bigger CPU than it took while one of the smallest idled.
+    pub misplaced: Nanos,
+    /// Time in another node than that of its memory.
+    pub remote: Nanos,
 }
 
 impl HardwareReport {

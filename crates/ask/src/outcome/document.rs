@@ -90,6 +90,9 @@ struct HardwareDocument<'a> {
     /// Energy of CPUs and of what is there without them; left out where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy_fj: Option<u128>,
+    /// The part of it that CPUs of one clock share; left out where nothing is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster_fj: Option<u128>,
     cpus: Vec<UseDocument>,
     groups: BTreeMap<&'a str, UseDocument>,
 }
@@ -104,6 +107,10 @@ struct UseDocument {
     shared_core_ns: u64,
     /// Time on too small a CPU while a bigger one idled.
     misfit_ns: u64,
+    /// Time on a bigger CPU than it took while one of the smallest idled.
+    misplaced_ns: u64,
+    /// Time in another node than that of its memory.
+    remote_ns: u64,
     /// Left out where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy_fj: Option<u128>,
@@ -148,6 +155,8 @@ impl UseDocument {
             sibling_ns: used.shared.get(),
             shared_core_ns: used.halved.get(),
             misfit_ns: used.misfit.get(),
+            misplaced_ns: used.misplaced.get(),
+            remote_ns: used.remote.get(),
             energy_fj: has_energy.then_some(used.energy_fj),
             frequencies: used.frequencies.iter().map(frequency).collect(),
             classes: used.classes.iter().map(class).collect(),
@@ -163,6 +172,7 @@ impl<'a> From<&'a HardwareUse> for HardwareDocument<'a> {
             name: &used.name,
             parts: &used.parts,
             energy_fj: used.has_energy.then(|| used.total().energy_fj),
+            cluster_fj: (used.cluster_fj > 0).then_some(used.cluster_fj),
             cpus: used.cpus.iter().map(of).collect(),
             groups: groups.map(|(name, it)| (name.as_str(), of(it))).collect(),
         }

@@ -34,6 +34,8 @@ fn row(name: &str, used: &CpuUse, has_energy: bool) -> HardwareReport {
         sibling: used.shared,
         shared_core: used.halved,
         misfit: used.misfit,
+        misplaced: used.misplaced,
+        remote: used.remote,
     }
 }
 

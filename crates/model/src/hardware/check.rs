@@ -1,6 +1,6 @@
 //! Refuses hardware that cannot be.
 
-use super::{CAPACITY_ONE, Governor, Hardware, IdleState, Opp, SmtShare};
+use super::{CAPACITY_ONE, ClusterPower, Governor, Hardware, IdleState, Opp, SmtShare};
 use crate::{Advised, CPUS_MAX, CpuGroups};
 
 /// Greatest power (microwatts) and time (nanoseconds) of which sums fit.
@@ -103,15 +103,22 @@ impl Hardware {
             if !class.idle.windows(2).all(deepens) {
                 return wrong("residencies do not rise");
             }
+            let cluster = class.cluster.iter();
+            let is_of_opps = |it: &ClusterPower| it.uw.len() == class.opps.len();
+            if !cluster.clone().all(is_of_opps) || class.cluster.is_some() && !class.has_power() {
+                return wrong("its cluster has no power beside that of each frequency");
+            }
+            let states = || {
+                let off = class.cluster.iter().filter_map(|it| it.off.as_ref());
+                class.idle.iter().chain(off)
+            };
+            let shared = cluster.flat_map(|it| it.uw.iter().copied().chain([it.idle_uw]));
             let powers = class.opps.iter().filter_map(|opp| opp.uw);
-            let powers = powers.chain(class.idle.iter().map(|state| state.uw));
+            let powers = powers.chain(states().map(|state| state.uw)).chain(shared);
             if powers.chain(self.base_uw).any(|uw| uw > MOST_UW) {
                 return wrong("a power of more than 1 kW");
             }
-            let times = class
-                .idle
-                .iter()
-                .map(|state| state.residency_ns.max(state.exit_ns));
+            let times = states().map(|state| state.residency_ns.max(state.exit_ns));
             if times
                 .chain([class.transition_ns])
                 .any(|time| time > MOST_NS)

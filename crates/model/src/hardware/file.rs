@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use toml::de::{DeArray, DeValue};
 
 use super::{
-    CAPACITY_ONE, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp, SmtShare, Sysfs,
-    parts_of, turbo,
+    CAPACITY_ONE, ClusterPower, CpuClass, Governor, Hardware, HardwarePlaces, IdleState, Opp,
+    SmtShare, Sysfs, parts_of, turbo,
 };
 use crate::CPUS_MAX;
 use crate::file::{FileError, FileTable, FileValue, Problem, Source, describe, text, texts};
@@ -21,6 +21,7 @@ const ORDER: &str = "a list of classes with the number of their cores, as [\"A55
 const OPPS: &str = "a list of frequencies, as [[\"300MHz\", \"6055uW\"]] or [\"300MHz\"]";
 const IDLE: &str =
     "a list of residency, exit latency and power, as [[\"2ms\", \"160us\", \"0uW\"]]";
+const OFF: &str = "residency, exit latency and power, as [\"3500us\", \"1600us\", \"0uW\"]";
 
 /// Millionths at least and at most, in words: a share or a speed against another one, how much
 /// longer memory takes, and the power of two threads.
@@ -230,6 +231,7 @@ impl<'a> HardwareReader<'a> {
         let memory = table.get("memory");
         let memory = memory.map(|value| self.parts(value, SHARE)).transpose()?;
         let idle = self.idle(table)?;
+        let cluster = self.cluster(table, opps.len())?;
         Ok(CpuClass {
             name: name.to_owned(),
             capacity: capacity as u16,
@@ -243,6 +245,7 @@ impl<'a> HardwareReader<'a> {
             core_bytes: core.unwrap_or(0),
             memory: memory.unwrap_or(CAPACITY_ONE),
             idle,
+            cluster,
         })
     }
 
@@ -361,29 +364,58 @@ impl<'a> HardwareReader<'a> {
             return Ok(Vec::new());
         };
         let mut states: Vec<IdleState> = Vec::new();
-        for state in self.list(value, IDLE)? {
-            let wrong = |expected: &str| table.unexpected(state, expected);
-            let DeValue::Array(triple) = state.get_ref() else {
-                return Err(wrong(IDLE));
-            };
-            if triple.len() != 3 {
-                return Err(wrong(IDLE));
-            }
-            let time = |at: usize| self.limited(&triple[at], (&TIMES, TIME), MOST_TIME_PS);
-            let next = IdleState {
-                residency_ns: time(0)? / 1_000,
-                exit_ns: time(1)? / 1_000,
-                uw: self.limited(&triple[2], (&POWERS, POWER), MOST_UW)?,
-            };
+        for value in self.list(value, IDLE)? {
+            let next = self.state(value, IDLE)?;
             if states
                 .last()
                 .is_some_and(|last| next.residency_ns <= last.residency_ns)
             {
-                return Err(wrong("residencies that rise"));
+                return Err(table.unexpected(value, "residencies that rise"));
             }
             states.push(next);
         }
         Ok(states)
+    }
+
+    /// An idle state of three words.
+    fn state(&self, value: FileValue<'a>, expected: &str) -> Result<IdleState, FileError> {
+        let triple = self.list(value, expected)?;
+        if triple.len() != 3 {
+            let problem = Problem::unexpected(describe(value), expected);
+            return Err(self.source.error(value.span().start, problem));
+        }
+        let time = |at: usize| self.limited(&triple[at], (&TIMES, TIME), MOST_TIME_PS);
+        Ok(IdleState {
+            residency_ns: time(0)? / 1_000,
+            exit_ns: time(1)? / 1_000,
+            uw: self.limited(&triple[2], (&POWERS, POWER), MOST_UW)?,
+        })
+    }
+
+    /// `cluster`, a power for each of `opps` frequencies, with `wfi` and `off`.
+    fn cluster(
+        &self,
+        table: &mut FileTable<'a>,
+        opps: usize,
+    ) -> Result<Option<ClusterPower>, FileError> {
+        let (cluster, wfi, off) = (table.get("cluster"), table.get("wfi"), table.get("off"));
+        let Some(value) = cluster else {
+            return match wfi.or(off) {
+                None => Ok(None),
+                Some(alone) => Err(table.unexpected(alone, "it beside `cluster`")),
+            };
+        };
+        let expected = format!("{opps} powers, one for each of `opps`, as [\"12mW\"]");
+        let power = |value| self.limited(value, (&POWERS, POWER), MOST_UW);
+        let all = self.list(value, &expected)?;
+        if all.len() != opps {
+            return Err(table.unexpected(value, &expected));
+        }
+        Ok(Some(ClusterPower {
+            uw: all.iter().map(power).collect::<Result<_, _>>()?,
+            idle_uw: wfi.map(power).transpose()?.unwrap_or(0),
+            off: off.map(|value| self.state(value, OFF)).transpose()?,
+        }))
     }
 
     /// The cores in their order.

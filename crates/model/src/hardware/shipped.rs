@@ -11,7 +11,12 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("graviton3", include_str!("../../hardware/graviton3.toml")),
     ("hikey960", include_str!("../../hardware/hikey960.toml")),
+    (
+        "hikey960-lisa",
+        include_str!("../../hardware/hikey960-lisa.toml"),
+    ),
     ("i7-13700h", include_str!("../../hardware/i7-13700h.toml")),
+    ("juno-r0", include_str!("../../hardware/juno-r0.toml")),
     ("n100", include_str!("../../hardware/n100.toml")),
     ("numa-2x2", include_str!("../../hardware/numa-2x2.toml")),
     ("pixel6", include_str!("../../hardware/pixel6.toml")),

@@ -80,7 +80,7 @@ impl Hardware {
 }
 
 impl CpuClass {
-    /// Takes so many tenths of the power while it executes and while it idles.
+    /// Takes so many tenths of the power while it executes and while it idles, its cluster, too.
     fn with_power(&mut self, tenths: u64) {
         let scaled = |uw: u64| (u128::from(uw) * u128::from(tenths) / 10) as u64;
         for opp in &mut self.opps {
@@ -88,6 +88,12 @@ impl CpuClass {
         }
         for state in &mut self.idle {
             state.uw = scaled(state.uw);
+        }
+        if let Some(cluster) = &mut self.cluster {
+            let off = cluster.off.iter_mut().map(|state| &mut state.uw);
+            let powers = cluster.uw.iter_mut().chain(off);
+            powers.for_each(|uw| *uw = scaled(*uw));
+            cluster.idle_uw = scaled(cluster.idle_uw);
         }
     }
 

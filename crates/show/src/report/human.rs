@@ -454,6 +454,8 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
     }
     for (what, span) in [
         ("misfit", all.misfit),
+        ("misplaced", all.misplaced),
+        ("away from its memory", all.remote),
         ("half a core while one idled", all.shared_core),
     ] {
         if !span.is_zero() {

@@ -10,6 +10,7 @@
 use model::{CpuClass, CpuId, Governor, Hardware, SimTime};
 
 use super::Speeds;
+use super::power::ClusterUse;
 
 /// `SCX_CPUPERF_ONE`.
 pub(crate) const FULL: u16 = 1024;
@@ -33,6 +34,7 @@ pub(crate) struct CpuClock {
     /// When it was chosen; `None`: never.
     pub chosen: Option<SimTime>,
     pub changes: u64,
+    pub cluster: ClusterUse,
 }
 
 impl CpuClock {
@@ -63,6 +65,7 @@ impl CpuClock {
                 next: None,
                 chosen: None,
                 changes: 0,
+                cluster: ClusterUse::default(),
             }
         };
         hardware.domains().iter().map(clock).collect()

@@ -13,6 +13,8 @@ pub(crate) struct Fit {
 pub(crate) struct Better {
     /// A CPU with noticeably more capacity.
     pub bigger: bool,
+    /// A CPU of the smallest capacity, while its own has more.
+    pub smallest: bool,
     /// A whole core, while the other thread of its own executes, too.
     pub core: bool,
 }

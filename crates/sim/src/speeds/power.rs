@@ -3,9 +3,13 @@
 //! A CPU that executes takes the power of its frequency; one that idles for some time that of the
 //! deepest state whose residency is no longer, for all of that time: a governor of idle states that
 //! never errs. A CPU that idles at the end of the run has idled for as long as it has by then.
+//!
+//! A cluster, what the CPUs of one clock share, takes the power of its frequency while one of them
+//! executes. While all idle it is off if that lasts for as long as its residency.
 
 use model::{CpuClass, CpuId, SimTime};
 
+use super::clock::CpuClock;
 use super::{Load, Speeds};
 
 /// What a CPU's time and energy went to.
@@ -26,6 +30,16 @@ impl Power {
     pub const fn idle_since(&self) -> u64 {
         self.idle_since
     }
+}
+
+/// What the energy of a cluster went to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ClusterUse {
+    /// CPUs that execute.
+    busy: u16,
+    /// Since when nothing is booked; if no CPU executes, since then. Nanoseconds.
+    since: u64,
+    energy_fj: u128,
 }
 
 /// Energy of an idle stretch of `span` nanoseconds.
@@ -60,12 +74,63 @@ impl Speeds {
     /// `cpu` begins to idle.
     pub(crate) fn begin_idle(&mut self, cpu: CpuId, now: SimTime) {
         self.cpus[cpu].power.idle_since = now.as_nanos();
+        let number = usize::from(self.clock_of[cpu.index()]);
+        if self.clocks[number].cluster.busy == 1 {
+            self.book_cluster(number, now);
+        }
+        self.clocks[number].cluster.busy -= 1;
     }
 
     /// `cpu` stops to idle.
     pub(crate) fn end_idle(&mut self, cpu: CpuId, now: SimTime) {
         let energy = self.idle_energy(cpu, now);
         self.cpus[cpu].power.energy_fj += energy;
+        let number = usize::from(self.clock_of[cpu.index()]);
+        if self.clocks[number].cluster.busy == 0 {
+            self.book_cluster(number, now);
+        }
+        self.clocks[number].cluster.busy += 1;
+    }
+
+    /// Books the energy of the cluster of that clock up to `now`: its first CPU begins to execute,
+    /// or its last one stops.
+    fn book_cluster(&mut self, number: usize, now: SimTime) {
+        let energy = self.unbooked(number, now);
+        let cluster = &mut self.clocks[number].cluster;
+        cluster.energy_fj += energy;
+        cluster.since = now.as_nanos();
+    }
+
+    /// The clock of that number gets another frequency. An idle stretch of its cluster goes on.
+    pub(crate) fn leave_frequency(&mut self, number: usize, now: SimTime) {
+        if self.clocks[number].cluster.busy > 0 {
+            self.book_cluster(number, now);
+        }
+    }
+
+    /// Energy of the cluster of that clock from the last booking up to `now`.
+    fn unbooked(&self, number: usize, now: SimTime) -> u128 {
+        let clock = &self.clocks[number];
+        let Some(power) = &self.hardware.classes[clock.class].cluster else {
+            return 0;
+        };
+        let span = now.as_nanos() - clock.cluster.since;
+        let idle = || match power.off {
+            Some(off) if off.residency_ns <= span => off.uw,
+            _ => power.idle_uw,
+        };
+        let executing = power.uw.get(clock.at).filter(|_| clock.cluster.busy > 0);
+        let uw = executing.copied().unwrap_or_else(idle);
+        u128::from(uw) * u128::from(span)
+    }
+
+    /// Energy of all clusters up to `now`.
+    pub(crate) fn cluster_energy(&self, now: SimTime) -> u128 {
+        let all = self.clocks.iter().enumerate();
+        let energy = |(number, clock): (usize, &CpuClock)| {
+            clock.cluster.energy_fj + self.unbooked(number, now)
+        };
+        all.map(energy).sum()
     }
 
     fn idle_energy(&self, cpu: CpuId, now: SimTime) -> u128 {
@@ -83,13 +148,19 @@ impl Speeds {
         speed.power.energy_fj + idle
     }
 
-    /// Time that a CPU needs to leave the state in which it has idled until `now`, picoseconds.
+    /// Time that a CPU needs to leave the state in which it has idled until `now`, or its cluster
+    /// if that is off, picoseconds.
     pub(crate) fn exit_ps(&self, cpu: CpuId, now: SimTime) -> u64 {
         let class = self.hardware.class(cpu.0);
         let span = now.as_nanos() - self.cpus[cpu].power.idle_since.min(now.as_nanos());
         let states = class.idle.iter().rev();
         let mut entered = states.skip_while(|state| state.residency_ns > span);
-        entered.next().map_or(0, |state| state.exit_ns * 1_000)
+        let own = entered.next().map_or(0, |state| state.exit_ns);
+        let cluster = &self.clock_of(cpu).cluster;
+        let stretch = now.as_nanos() - cluster.since.min(now.as_nanos());
+        let off = class.cluster.as_ref().and_then(|it| it.off);
+        let off = off.filter(|it| cluster.busy == 0 && it.residency_ns <= stretch);
+        own.max(off.map_or(0, |state| state.exit_ns)) * 1_000
     }
 }
 

@@ -119,6 +119,8 @@ const HARDWARE: &[Known] = &[
     ("sibling_ns", Lower, Other),
     ("shared_core_ns", Lower, Other),
     ("misfit_ns", Lower, Other),
+    ("misplaced_ns", Lower, Other),
+    ("remote_ns", Lower, Other),
 ];
 
 const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
