@@ -1,4 +1,4 @@
-//! Compiles every `*.bpf.c` beside this file and below lessons/, and writes the tables that the
+//! Compiles every `*.bpf.c` beside this file, in domains/ and below lessons/, and writes the tables that the
 //! library includes.
 //!
 //! What the table says of a policy is taken from the comment at the top of its source, so that
@@ -18,6 +18,10 @@ fn main() {
         &root,
         &out.join("cid_lessons.rs"),
     );
+    // Objects there are called as those of policies without domains.
+    let apart = out.join("domains");
+    fs::create_dir_all(&apart).expect("OUT_DIR is writable");
+    write_table(&root.join("domains"), &root, &apart.join("table.rs"));
     fs::write(out.join("headers.rs"), headers(&root.join("include"))).expect("OUT_DIR is writable");
 }
 

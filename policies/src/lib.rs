@@ -37,6 +37,9 @@ pub const HEADERS: &[Header] = include!(concat!(env!("OUT_DIR"), "/headers.rs"))
 /// Every shipped policy, by name.
 pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
+/// Policies that have scheduling domains with `domains=1`, by name: see [`chosen`].
+pub const WITH_DOMAINS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/domains/table.rs"));
+
 /// Small policies to learn from, by name: one idea of the textbooks each.
 pub const LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/lessons.rs"));
 
@@ -65,9 +68,29 @@ pub fn find(name: &str) -> Option<&'static Policy> {
     all.find(|policy| policy.name == name)
 }
 
+/// What `policy` is with these knobs, such as `version=10,domains=1`: its balancer with scheduling
+/// domains is compiled apart, so that it costs runs without it no instruction.
+#[must_use]
+pub fn chosen(policy: &'static Policy, knobs: &str) -> &'static Policy {
+    let is_asked = knobs.split(',').any(|knob| knob == "domains=1");
+    let apart = WITH_DOMAINS.iter().find(|apart| apart.name == policy.name);
+    apart.filter(|_| is_asked).unwrap_or(policy)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn domains_choose_another_object_where_there_is_one() {
+        let [o1, fifo] = ["o1", "fifo"].map(|name| find(name).unwrap());
+        assert_eq!(chosen(o1, "version=10"), o1);
+        assert_eq!(chosen(fifo, "domains=1"), fifo);
+        let apart = chosen(o1, "version=10,domains=1");
+        assert_eq!(apart.name, "o1");
+        assert_ne!(apart.object, o1.object);
+        assert!(WITH_DOMAINS.iter().all(|apart| find(apart.name).is_some()));
+    }
 
     #[test]
     fn a_policy_is_found_by_its_name_and_by_no_other() {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Test policies with their objects; `build.rs` writes the table.
 pub const TESTED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 
-/// The object of the policy `name`.
+/// The object of the policy `name`, which may have knobs behind a colon.
 ///
 /// # Errors
 /// If there is none; the message lists the test policies.
@@ -17,7 +17,10 @@ pub fn object(name: &str) -> Result<Arc<[u8]>, String> {
         .iter()
         .find(|(own, _)| *own == name)
         .map(|(_, object)| *object);
-    let shipped = || policies::find(name).map(|policy| policy.object);
+    let shipped = || {
+        let (name, knobs) = name.split_once(':').unwrap_or((name, ""));
+        policies::find(name).map(|policy| policies::chosen(policy, knobs).object)
+    };
     tested.or_else(shipped).map(Arc::from).ok_or_else(|| {
         let names: Vec<_> = TESTED.iter().map(|(name, _)| name).collect();
         format!("no policy is called `{name}`; test policies are {names:?}")

@@ -15,6 +15,7 @@ mod costs;
 mod day;
 mod deadline;
 mod determinism;
+mod domains;
 mod doors;
 mod eevdf;
 mod elsc;

@@ -158,9 +158,9 @@ pub fn of_shipped(policy: &'static Policy) -> PolicySpec {
 /// # Errors
 /// As [`find`], but for recordings.
 pub fn open(services: &Services<'_>, argument: &str) -> anyhow::Result<FoundPolicy> {
-    let (name, _) = split(services, argument);
+    let (name, knobs) = split(services, argument);
     let found = match policies::find(name) {
-        Some(policy) => plain(shared(policy)),
+        Some(policy) => plain(shared(policies::chosen(policy, knobs))),
         None if looks_like_a_path(name) => load(services, name)?,
         None => return Err(unknown(services, name)),
     };
@@ -271,9 +271,10 @@ fn place<'a>(services: &Services<'_>, name: &'a str) -> (&'a str, Option<&'a str
 
 /// The object of a built-in policy, in memory once: a plan may have it many times.
 fn shared(policy: &'static Policy) -> Arc<[u8]> {
-    static OBJECTS: Mutex<BTreeMap<&str, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+    static OBJECTS: Mutex<BTreeMap<[&str; 2], Arc<[u8]>>> = Mutex::new(BTreeMap::new());
     let mut objects = OBJECTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let object = objects.entry(policy.name);
+    // One that is compiled apart has the same name.
+    let object = objects.entry([policy.name, policy.summary]);
     Arc::clone(object.or_insert_with(|| Arc::from(policy.object)))
 }
 
@@ -515,6 +516,16 @@ mod tests {
     fn a_built_in_object_is_in_memory_once() {
         let [one, other] = ["mlfq:nq=10", "mlfq"].map(|it| find(&FILES, it).unwrap().object);
         assert!(Arc::ptr_eq(&one, &other));
+    }
+
+    #[test]
+    fn a_policy_with_domains_is_another_object_of_the_same_name() {
+        let [with, without] = ["o1:version=10,domains=1", "o1:version=10"]
+            .map(|argument| find(&FILES, argument).unwrap());
+        assert_ne!(with.object, without.object);
+        assert_eq!(with.name, "o1:version=10,domains=1");
+        let set = with.set.last().cloned();
+        assert_eq!(set, Some(("domains".to_owned(), "1".to_owned())));
     }
 
     #[test]
