@@ -245,10 +245,20 @@ impl Maker<'_> {
         let stream = format!("{} {name} {point} {}", self.experiment.name, metric.name);
         let found = interval(&stream, &ours, others.as_deref(), self.rules);
         let ends = match found {
-            Some([_, low, high]) if low != high => format!("{} to {}", number(low), number(high)),
+            Some([_, low, high]) if low != high => ends([low, high], others.is_some()),
             _ => String::new(),
         };
         [number(value), ends]
+    }
+}
+
+/// The ends of an interval. Those of a ratio in thousandths: with four digits that count a table of
+/// three columns would be wider than a terminal.
+fn ends([low, high]: [f64; 2], is_ratio: bool) -> String {
+    if is_ratio {
+        format!("{low:.3} to {high:.3}")
+    } else {
+        format!("{} to {}", number(low), number(high))
     }
 }
 
@@ -299,5 +309,30 @@ impl DocumentTable {
         } else {
             format!("{}: {}", self.place, self.title)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_three_columns_and_two_schedulers_fits_a_terminal() {
+        let row = |name: &str, word: &str, is_ratio: bool| TableRow {
+            head: [name.to_owned(), word.to_owned()],
+            cells: vec![ends([224.2, 228.7].map(|it| it / 257.5), is_ratio); 3],
+        };
+        let table = |is_ratio| DocumentTable {
+            place: "Table VI".to_owned(),
+            title: String::new(),
+            columns: vec!["hogs 128".to_owned(); 3],
+            rows: vec![
+                row("MLFQ / Linux 2.6.3", "published", is_ratio),
+                row("", "95 % from", is_ratio),
+            ],
+        };
+        assert_eq!(table(true).rows[0].cells[0], "0.871 to 0.888");
+        assert_eq!(table(true).pieces(Some(80)).len(), 1);
+        assert_eq!(table(false).pieces(Some(80)).len(), 2);
     }
 }
