@@ -193,21 +193,40 @@ fn of_several(all: &[Standing<'_>]) -> String {
             best.arm
         );
     }
-    if all.iter().all(|it| it.worse.is_empty()) {
-        let mut open = all.iter().flat_map(|it| &it.open);
-        let is_few = |row: &&&MetricRow| verdict_of(row) == Some(Verdict::Undecided(Doubt::Few));
-        let few = open.find(is_few).and_then(|row| row.result.as_ref().ok());
-        if let Some(judged) = few {
-            let [base, arm] = judged.effect.values;
-            let needed = judged.runs_needed.unwrap_or(0);
-            return format!(
-                "{} of each decide none of so many comparisons; at least {needed} might.",
-                counted(base.min(arm) as u64, "run"),
-            );
-        }
+    if all.iter().any(|it| !it.better.is_empty()) {
+        return format!("No scheduler is better than {base} more often than it is worse.");
+    }
+    if all.iter().any(|it| !it.worse.is_empty()) {
+        return format!("No scheduler is surely better than {base}; see where they are worse.");
+    }
+    let count = |of: fn(&Standing<'_>) -> usize| all.iter().map(of).sum::<usize>();
+    let open = count(|it| it.open.len());
+    let decided = count(|it| it.same.len() + it.other.len());
+    if let Some((runs, needed)) = too_few(all) {
+        let runs = counted(runs as u64, "run");
+        let say = match decided {
+            0 => "decide none of so many comparisons".to_owned(),
+            _ => format!("leave {open} of {} comparisons open", open + decided),
+        };
+        return format!("{runs} of each {say}; at least {needed} might decide them.");
+    }
+    if all.iter().all(|it| it.other.is_empty()) {
         return format!("No scheduler surely differs from {base}.");
     }
-    format!("No scheduler is surely better than {base}; see where they are worse.")
+    format!("No scheduler is surely better or worse than {base}; see where they differ.")
+}
+
+/// So few runs that something cannot be decided, and how many it takes at least; `None` if they are
+/// enough for all.
+fn too_few(all: &[Standing<'_>]) -> Option<(usize, usize)> {
+    let few = all.iter().flat_map(|it| &it.open);
+    let few = few.filter(|row| verdict_of(row) == Some(Verdict::Undecided(Doubt::Few)));
+    let of = |row: &&MetricRow| {
+        let judged = row.result.as_ref().ok()?;
+        let [base, arm] = judged.effect.values;
+        Some((base.min(arm), judged.runs_needed.unwrap_or(0)))
+    };
+    few.filter_map(of).max_by_key(|it| it.1)
 }
 
 #[cfg(test)]
@@ -257,6 +276,43 @@ mod tests {
                 assert!(said[0].ends_with('.'), "{}", said[0]);
             }
         }
+    }
+
+    #[test]
+    fn a_headline_does_not_call_all_open_what_is_open_in_part() {
+        let set = |arm: &str, times: f64| {
+            let mut set = Set::new(arm, "", "measured");
+            for run in 0..4_u64 {
+                let number = MeasuredNumber {
+                    name: "time_ns".to_owned(),
+                    measure: Measure::Nanos,
+                    better: Better::Lower,
+                    role: Role::Goal,
+                    value: times * (1e9 + (run * 7 % 5) as f64 * 1e6),
+                };
+                set.add(vec![number], None);
+            }
+            set
+        };
+        let told = |others: [f64; 2]| {
+            let base = set("default", 1.0);
+            let others = others.map(|times| set(&format!("x{times}"), times));
+            let question = Question {
+                base: &base,
+                others: &others,
+                again: None,
+                only: None,
+            };
+            let rows = compare(&[question], Choice::Stated, &Settings::default());
+            verdict(&rows)[0].clone()
+        };
+        // Four runs of each cannot tell two schedulers apart from a third one, but that one of them
+        // does as well as it.
+        let want = "4 runs of each leave 1 of 2 comparisons open; at least 5 might decide them.";
+        assert_eq!(told([1.001, 2.0]), want);
+        let want =
+            "4 runs of each decide none of so many comparisons; at least 5 might decide them.";
+        assert_eq!(told([2.0, 3.0]), want);
     }
 
     #[test]
