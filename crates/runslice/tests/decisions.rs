@@ -155,6 +155,16 @@ fn of_many_machines_each_one_counts_once() {
         let line = text.lines().find(|it| it.starts_with(&format!("{name} ")));
         assert!(line.is_some(), "fewer than 20: a line each: {text}");
     }
+    // A line has the goal that it is about, and the word of the answer there, as one machine's
+    // answer has it.
+    let of_goal = text.split("fifo at mean delay of web").nth(1);
+    let line = of_goal.and_then(|it| it.lines().find(|it| it.starts_with("a ")));
+    assert!(
+        line.is_some_and(|it| it.ends_with("  likely better")),
+        "{text}"
+    );
+    let decided = &machines[0]["candidates"][0]["decided_by"];
+    assert_eq!(*decided, "mean delay of web", "{document}");
     assert!(!text.contains("mean over"), "{text}");
 }
 

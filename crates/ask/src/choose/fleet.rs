@@ -126,20 +126,45 @@ impl FleetCandidate {
         }
     }
 
-    /// The comparison that is worst for the candidate, and by how much: a log ratio that is above 0
-    /// if it is worse. `None` if nothing was compared.
+    /// The comparison that is worst for the candidate. `None` if nothing was compared.
     #[must_use]
-    pub fn worst(&self) -> Option<(f64, &MetricRow, &Answered)> {
-        let all = self.said.iter().filter_map(|(row, said)| {
-            let [shift, ..] = said.shift?;
-            let bad = match row.better {
-                Better::Higher => -shift,
-                _ => shift,
-            };
-            Some((bad, row, said))
-        });
-        all.max_by(|a, b| a.0.total_cmp(&b.0))
+    pub fn worst(&self) -> Option<&(MetricRow, Answered)> {
+        let compared = self.said.iter().filter(|(_, it)| it.shift.is_some());
+        compared.max_by(|a, b| badness(a).total_cmp(&badness(b)))
     }
+
+    /// The comparison from which the machine's count follows, so that its answer is the one that
+    /// is counted: where the candidate is better the one with the largest gain, else the worst one
+    /// that keeps it from being better. `None` if none was compared, or the candidate failed.
+    #[must_use]
+    pub fn deciding(&self) -> Option<&(MetricRow, Answered)> {
+        let is_wanted = |it: &Answered| match self.standing {
+            Standing::Failed => false,
+            Standing::Better => it.answer == RatioAnswer::Better,
+            Standing::Alike | Standing::Baseline => it.answer == RatioAnswer::Alike,
+            Standing::Mixed | Standing::Worse => it.answer == RatioAnswer::Worse,
+            Standing::NotMeasured => it.answer == RatioAnswer::NotMeasured,
+            Standing::CannotTell => it.answer == RatioAnswer::CannotTell,
+            Standing::BetterForSome => it.answer != RatioAnswer::Better && !it.is_not_worse,
+        };
+        let such = self.said.iter().filter(|(_, it)| is_wanted(it));
+        let sign = if self.standing == Standing::Better {
+            -1.0
+        } else {
+            1.0
+        };
+        such.max_by(|a, b| (sign * badness(a)).total_cmp(&(sign * badness(b))))
+    }
+}
+
+/// By how much a candidate is worse at a comparison: a log ratio that is below 0 if it is better,
+/// endless if nothing could be compared.
+fn badness((row, said): &(MetricRow, Answered)) -> f64 {
+    said.shift
+        .map_or(f64::NEG_INFINITY, |[shift, ..]| match row.better {
+            Better::Higher => -shift,
+            _ => shift,
+        })
 }
 
 impl Fleet {
@@ -235,7 +260,7 @@ impl Fleet {
     pub fn worst_tenth(&self, at: usize) -> Vec<&FleetMachine> {
         let bad = |it: &FleetMachine| {
             let of = &it.candidates[at];
-            let worst = of.worst().map_or(f64::NEG_INFINITY, |it| it.0);
+            let worst = of.worst().map_or(f64::NEG_INFINITY, badness);
             of.failure.as_ref().map_or(worst, |_| f64::INFINITY)
         };
         let mut all: Vec<&FleetMachine> = self.machines.iter().collect();
@@ -311,7 +336,72 @@ pub fn recordings<P: AsRef<Path> + Ord>(
 
 #[cfg(test)]
 mod tests {
+    use stats::compare::{Measure, Named, Refusal};
+
     use super::*;
+
+    /// A comparison at a goal, with its answer and by which factor the candidate takes longer.
+    fn compared(goal: &str, answer: RatioAnswer, factor: f64) -> (MetricRow, Answered) {
+        let shift = factor.ln();
+        let row = MetricRow {
+            metric: goal.to_owned(),
+            named: Named {
+                title: goal.to_owned(),
+                share_of_one: None,
+            },
+            measure: Measure::Nanos,
+            better: Better::Lower,
+            is_goal: true,
+            base: "eevdf".to_owned(),
+            arm: "mine".to_owned(),
+            place: String::new(),
+            world: String::new(),
+            base_extent: None,
+            arm_extent: None,
+            outliers: [Vec::new(), Vec::new()],
+            result: Err(Refusal::Missing),
+        };
+        let said = Answered {
+            answer,
+            is_shown: false,
+            shift: Some([shift, shift - 0.1, shift + 0.1]),
+            is_not_worse: matches!(answer, RatioAnswer::Better | RatioAnswer::Alike),
+        };
+        (row, said)
+    }
+
+    #[test]
+    fn a_machine_is_counted_by_the_answer_at_the_goal_that_is_named() {
+        use RatioAnswer::{Alike, Better, CannotTell, Worse};
+        let said = vec![
+            compared("gain", Better, 0.5),
+            compared("same", Alike, 1.0),
+            compared("open", CannotTell, 1.1),
+            compared("far open", CannotTell, 1.2),
+            compared("harm", Worse, 1.5),
+            compared("more harm", Worse, 2.0),
+        ];
+        let named = |standing, goals: &[usize]| {
+            let goals = goals.iter().map(|at| said[*at].clone()).collect();
+            let of = FleetCandidate {
+                said: goals,
+                ..candidate(standing, false)
+            };
+            of.deciding().map(|(row, _)| row.metric.clone())
+        };
+        for (standing, goals, want) in [
+            (Standing::Better, &[0, 1][..], Some("gain")),
+            (Standing::Alike, &[1], Some("same")),
+            (Standing::CannotTell, &[1, 2, 3], Some("far open")),
+            (Standing::BetterForSome, &[0, 1, 2], Some("open")),
+            (Standing::Mixed, &[0, 3, 4, 5], Some("more harm")),
+            (Standing::Worse, &[3, 4], Some("harm")),
+            (Standing::CannotTell, &[], None),
+            (Standing::Failed, &[], None),
+        ] {
+            assert_eq!(named(standing, goals).as_deref(), want, "{standing:?}");
+        }
+    }
 
     fn candidate(standing: Standing, is_not_worse: bool) -> FleetCandidate {
         FleetCandidate {

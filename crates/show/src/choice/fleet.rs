@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use ask::AnswerKind;
-use ask::choose::fleet::{COUNTED, Fleet, FleetMachine, Tally};
+use ask::choose::fleet::{COUNTED, Fleet, FleetCandidate, FleetMachine, Tally};
 use ask::choose::rank::Standing;
 use ask::words::counted;
 use serde_json::{Value, json};
-use stats::compare::RatioAnswer;
+use stats::compare::{Answered, MetricRow, RatioAnswer};
 
 use super::words::{change, paragraph, short};
 use crate::Origin;
@@ -77,11 +77,13 @@ fn verdict(fleet: &Fleet) -> String {
     }
 }
 
-/// Whether what is better is shown on every machine, or only likely on one of them; nothing where
-/// nothing is better.
+/// Whether what is better is shown on every machine that counts for it, or only likely on one of
+/// them; nothing where nothing is better.
 fn strength(fleet: &Fleet, at: usize) -> &'static str {
-    let said = fleet.machines.iter().flat_map(|it| &it.candidates[at].said);
-    let better: Vec<bool> = said
+    let all = fleet.machines.iter().map(|it| &it.candidates[at]);
+    let better = all.filter(|it| it.standing == Standing::Better);
+    let better: Vec<bool> = better
+        .flat_map(|it| &it.said)
         .filter(|(_, it)| it.answer == RatioAnswer::Better)
         .map(|(_, it)| it.is_shown)
         .collect();
@@ -120,12 +122,14 @@ fn tables(fleet: &Fleet) -> Vec<(String, Table)> {
         counts.row(tally_row(&short(&fleet.candidates[at]), &fleet.tally(at)));
     }
     let n = fleet.machines.len();
-    let mut all = vec![(format!("Against {}, {n} in all", fleet.baseline), counts)];
+    let rule = "better at a goal and surely not worse at any other";
+    let title = format!("Against {}, {n} in all; better is {rule}", fleet.baseline);
+    let mut all = vec![(title, counts)];
     for at in order.into_iter().take(TOLD) {
         let name = &fleet.candidates[at];
         if n < COUNTED {
-            let title = format!("{name}, at the goal where it does worst");
-            all.push((title, lines(fleet.machines.iter(), at)));
+            let machines: Vec<&FleetMachine> = fleet.machines.iter().collect();
+            all.extend(lines(name, &machines, (at, "", FleetCandidate::deciding)));
             continue;
         }
         let mut kinds = tally_table("machines");
@@ -134,8 +138,9 @@ fn tables(fleet: &Fleet) -> Vec<(String, Table)> {
             kinds.row(tally_row(&kind, &tally));
         }
         all.push((format!("{name} by number of CPUs and kernel"), kinds));
-        let title = format!("{name} on the tenth of the machines where it does worst");
-        all.push((title, lines(fleet.worst_tenth(at).into_iter(), at)));
+        let whose = ", on the tenth of the machines where it does worst";
+        let machines = fleet.worst_tenth(at);
+        all.extend(lines(name, &machines, (at, whose, FleetCandidate::worst)));
     }
     all
 }
@@ -161,45 +166,88 @@ fn tally_row(name: &str, tally: &Tally) -> Vec<String> {
         .collect()
 }
 
-/// A line for each of these machines.
-fn lines<'a>(machines: impl Iterator<Item = &'a FleetMachine>, at: usize) -> Table {
-    let mut table = Table::default()
+/// The goal of a machine that is told.
+type ToldGoal = fn(&FleetCandidate) -> Option<&(MetricRow, Answered)>;
+
+/// A line for each of these machines, in a table for each goal; those of which nothing was compared
+/// stand in the last one.
+fn lines(
+    name: &str,
+    machines: &[&FleetMachine],
+    (at, whose, told): (usize, &str, ToldGoal),
+) -> Vec<(String, Table)> {
+    let mut goals: Vec<Option<&str>> = Vec::new();
+    for machine in machines {
+        let goal = goal_of(machine, (at, told));
+        if !goals.contains(&goal) {
+            goals.push(goal);
+        }
+    }
+    goals.sort_by_key(Option::is_none);
+    let tables = goals.into_iter().map(|goal| {
+        let title = match goal {
+            Some(goal) => format!("{name} at {goal}{whose}"),
+            None => format!("{name}, of which nothing was compared{whose}"),
+        };
+        let mut table = machine_table();
+        let its = machines.iter().copied();
+        for machine in its.filter(|it| goal_of(it, (at, told)) == goal) {
+            table.row(machine_row(machine, (at, told)));
+        }
+        (title, table)
+    });
+    tables.collect()
+}
+
+fn goal_of(machine: &FleetMachine, (at, told): (usize, ToldGoal)) -> Option<&str> {
+    let (row, _) = told(&machine.candidates[at])?;
+    Some(&row.metric)
+}
+
+fn machine_table() -> Table {
+    Table::default()
         .names("machine")
         .numbers("CPUs")
         .names("kernel")
         .numbers("change")
         .numbers_of("interval", "from")
         .numbers_of("interval", "to")
-        .names("answer");
-    for machine in machines {
-        let of = &machine.candidates[at];
-        let worst = of.worst().and_then(|(_, row, said)| {
-            let effect = &row.result.as_ref().ok()?.effect;
-            Some(said.shift?.map(|it| change(effect, row.measure, it)))
-        });
-        let [shift, low, high] = worst.unwrap_or_default();
-        table.row([
-            short(&machine.name),
-            machine.cpus.to_string(),
-            machine.kernel.clone(),
-            shift,
-            low,
-            high,
-            words(of.standing).to_owned(),
-        ]);
-    }
-    table
+        .names("answer")
 }
 
-/// A machine's answer, as it is counted.
+fn machine_row(machine: &FleetMachine, (at, told): (usize, ToldGoal)) -> [String; 7] {
+    let of = &machine.candidates[at];
+    let it = told(of);
+    let changes = it.and_then(|(row, said)| {
+        let effect = &row.result.as_ref().ok()?.effect;
+        Some(said.shift?.map(|it| change(effect, row.measure, it)))
+    });
+    let [shift, low, high] = changes.unwrap_or_default();
+    let answer = it.map_or_else(|| words(of.standing), |(_, said)| short_words(said));
+    [
+        short(&machine.name),
+        machine.cpus.to_string(),
+        machine.kernel.clone(),
+        shift,
+        low,
+        high,
+        answer.to_owned(),
+    ]
+}
+
+/// An answer in as many columns as a line has room for.
+const fn short_words(said: &Answered) -> &'static str {
+    match said.answer {
+        RatioAnswer::NotMeasured => "not measured",
+        _ => said.words(),
+    }
+}
+
+/// The answer of a machine of which nothing was compared.
 const fn words(standing: Standing) -> &'static str {
     match standing {
-        Standing::Better => "better",
-        Standing::Alike | Standing::Baseline => "alike",
-        Standing::Mixed | Standing::Worse => "worse",
         Standing::Failed => "failed",
-        Standing::NotMeasured => "not measured",
-        Standing::BetterForSome | Standing::CannotTell => "cannot tell",
+        _ => "cannot tell",
     }
 }
 
@@ -253,8 +301,10 @@ pub fn json(fleet: &Fleet, origin: &Origin, to: &mut dyn Write) -> io::Result<()
                 json!({ "goal": row.metric, "answer": said.answer, "said": said.words(),
                     "not_worse": said.is_not_worse, "comparison": Comparison::from(row) })
             });
+            let decided_by = of.deciding().map(|(row, _)| &row.metric);
             json!({ "name": name, "standing": of.standing.word(), "failure": of.failure,
-                "not_worse": of.is_not_worse, "goals": goals.collect::<Vec<_>>() })
+                "not_worse": of.is_not_worse, "decided_by": decided_by,
+                "goals": goals.collect::<Vec<_>>() })
         });
         json!({ "name": machine.name, "cpus": machine.cpus, "kernel": machine.kernel,
             "candidates": candidates.collect::<Vec<_>>() })
