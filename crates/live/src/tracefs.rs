@@ -5,6 +5,7 @@
 //! tracing of the machine alone. Its pages go from the kernel to files as they are; nothing looks
 //! at single events. [`EndedRecording::write`] puts these files together as trace-cmd would.
 
+mod anonymous;
 mod cost;
 mod events;
 mod facts;
@@ -15,6 +16,7 @@ mod probe;
 mod recorder;
 mod trace_dat;
 
+pub use anonymous::AnonymousCounts;
 pub use events::WantedEvents;
 pub use facts::{TraceFacts, obstacles};
 pub use recorder::{EndedRecording, RecorderEnd, TraceOptions, TraceRecorder};

@@ -25,6 +25,8 @@ pub struct Formats {
     pub systems: Vec<(String, Vec<Vec<u8>>)>,
     /// Bytes of a page.
     pub page: usize,
+    /// Where a page's records begin.
+    pub data: usize,
     /// Bytes of the kernel's `long`.
     pub long: u8,
 }
@@ -39,7 +41,7 @@ impl Formats {
         let all = tracefs.join("events");
         let header = all.join("header_page");
         let header_page = read(&header)?;
-        let (page, long) = page_of(&header_page).ok_or_else(|| Error::TracePage {
+        let (page, data, long) = page_of(&header_page).ok_or_else(|| Error::TracePage {
             path: header.clone(),
         })?;
         let mut systems: Vec<(String, Vec<Vec<u8>>)> = Vec::new();
@@ -63,30 +65,38 @@ impl Formats {
             ftrace,
             systems,
             page,
+            data,
             long,
         })
     }
 }
 
-/// The size of a page and of a `long`, from the places of a page's parts.
-fn page_of(header: &[u8]) -> Option<(usize, u8)> {
-    let header = String::from_utf8_lossy(header);
-    let place = |field: &str| -> Option<(usize, usize)> {
-        let line = header.lines().find(|line| {
-            let declared = line.split(';').next().unwrap_or_default();
-            declared.split_whitespace().next_back() == Some(field)
-        })?;
-        let number = |key: &str| {
-            let part = line.split(';').find_map(|it| it.trim().strip_prefix(key));
-            part?.parse::<usize>().ok()
-        };
-        Some((number("offset:")?, number("size:")?))
+/// What a line of a description declares: in words, and where it stands and how long it is.
+pub fn declared(line: &str) -> Option<(&str, usize, usize)> {
+    let (declaration, places) = line.trim().strip_prefix("field:")?.split_once(';')?;
+    let number = |key: &str| {
+        let part = places.split(';').find_map(|it| it.trim().strip_prefix(key));
+        part?.parse().ok()
     };
-    let (offset, size) = place("data")?;
-    let page = offset.checked_add(size)?;
+    Some((declaration.trim(), number("offset:")?, number("size:")?))
+}
+
+/// The size of a page, where its records begin, and the size of a `long`, from the places of a
+/// page's parts.
+fn page_of(header: &[u8]) -> Option<(usize, usize, u8)> {
+    let header = String::from_utf8_lossy(header);
+    let place = |field: &str| {
+        let (_, offset, size) = header
+            .lines()
+            .filter_map(declared)
+            .find(|(declaration, ..)| declaration.split_whitespace().next_back() == Some(field))?;
+        Some((offset, size))
+    };
+    let (data, size) = place("data")?;
+    let page = data.checked_add(size)?;
     let (_, long) = place("commit")?;
     let is_sound = PAGES.contains(&page) && page.is_power_of_two() && matches!(long, 4 | 8);
-    is_sound.then_some((page, u8::try_from(long).ok()?))
+    is_sound.then_some((page, data, u8::try_from(long).ok()?))
 }
 
 #[cfg(test)]
@@ -103,8 +113,8 @@ mod tests {
                  \tfield: char data;\toffset:16;\tsize:{size};\tsigned:0;\n"
             )
         };
-        assert_eq!(page_of(header(4080).as_bytes()), Some((4096, 8)));
-        assert_eq!(page_of(header(65520).as_bytes()), Some((65536, 8)));
+        assert_eq!(page_of(header(4080).as_bytes()), Some((4096, 16, 8)));
+        assert_eq!(page_of(header(65520).as_bytes()), Some((65536, 16, 8)));
         for bad in [0, 4079, 1 << 40, usize::MAX] {
             assert_eq!(page_of(header(bad).as_bytes()), None, "{bad}");
         }

@@ -264,6 +264,62 @@ fn pages_of_a_kernel_become_a_file_that_tells_the_same_events() {
 }
 
 #[test]
+fn an_anonymous_recording_tells_the_same_events_without_names() {
+    use model::snapshot::{GroupFacts, ThreadFacts};
+
+    let fake = Fake::of(&story());
+    let (events, named) = import(&fake.recorded(b"{}"));
+    let thread = |pid: u32, comm: &str, kernel| ThreadFacts {
+        pid,
+        comm: comm.to_owned(),
+        kernel,
+        nice: 5,
+        group: "/user.slice/anna".to_owned(),
+        ..ThreadFacts::default()
+    };
+    let mut snapshot = model::Snapshot {
+        recorder: 4242,
+        ..model::Snapshot::default()
+    };
+    snapshot.begin.groups = ["/user.slice", "/user.slice/anna"]
+        .map(|path| GroupFacts {
+            path: path.to_owned(),
+            ..GroupFacts::default()
+        })
+        .into();
+    snapshot.begin.threads = vec![thread(10, "task10", false), thread(30, "kthread", true)];
+    let mut recorded = fake.start(u64::MAX).unwrap().stop().unwrap();
+    recorded.name([(20, "task20"), (30, "kthread")]);
+    let counts = recorded.anonymise(&mut snapshot).unwrap();
+    // task10, task20 and the one that is gone; 10, 20, 30, 77 and the recorder.
+    assert_eq!((counts.names, counts.groups, counts.threads), (3, 2, 5));
+    let path = fake.folder.join("anonymous.dat");
+    let mut file = File::create(&path).unwrap();
+    recorded.write(&mut file, "Linux 4.19", b"{}").unwrap();
+    let bytes = fs::read(&path).unwrap();
+    for secret in [&b"task10"[..], b"task20", b"gone"] {
+        let is_there = bytes.windows(secret.len()).any(|it| it == secret);
+        assert!(!is_there, "{}", String::from_utf8_lossy(secret));
+    }
+    let (same, anonymous) = import(&path);
+    assert_eq!(same, events);
+    let name = |of: &traces::foreign::Imported| of.header.groups.clone();
+    assert_ne!(name(&anonymous), name(&named));
+    let [one, other] = &snapshot.begin.threads[..] else {
+        panic!("two threads");
+    };
+    let groups: Vec<&str> = snapshot.begin.groups.iter().map(|it| &*it.path).collect();
+    assert_eq!(groups, ["/g2", "/g2/g1"]);
+    assert_eq!((&*one.group, one.nice), ("/g2/g1", 5));
+    assert!(one.comm.starts_with('n') && other.comm == "kthread");
+    let pids = [snapshot.recorder, one.pid, other.pid];
+    assert!(
+        pids.iter().all(|it| ![4242, 10, 30].contains(it)),
+        "{pids:?}"
+    );
+}
+
+#[test]
 fn the_kernel_is_asked_for_what_is_wanted_and_told_to_stop() {
     let fake = Fake::of(&story());
     let recorder = fake.start(u64::MAX).unwrap();

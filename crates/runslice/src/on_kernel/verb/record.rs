@@ -13,7 +13,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use live::preflight::{PreflightFinding, Severity};
 use live::tracefs::{
-    RecorderEnd, TraceFacts, TraceOptions, TraceRecorder, WantedEvents, obstacles,
+    AnonymousCounts, RecorderEnd, TraceFacts, TraceOptions, TraceRecorder, WantedEvents, obstacles,
 };
 use live::{Timed, process, snapshot};
 use model::{Nanos, Snapshot, span};
@@ -67,6 +67,12 @@ pub struct Record {
     /// system, such as irq. May be repeated.
     #[arg(long, value_name = "EVENT")]
     event: Vec<String>,
+
+    /// Replace names, paths, groups and numbers of threads by codes, the same one for the same
+    /// thing. Names of the kernel's own threads and of interrupts stay, and so do times, CPUs,
+    /// priorities, weights and the kernel's release.
+    #[arg(long, conflicts_with_all = ["event", "futex", "decisions"])]
+    anonymous: bool,
 
     /// Size of each CPU's trace buffer, in MiB. Default: 8, less where memory is short.
     #[arg(long, value_name = "MIB")]
@@ -205,6 +211,10 @@ fn by_tracefs(
     let threads = [&snapshot.begin, &snapshot.end].map(|it| it.threads.iter());
     let names = threads.into_iter().flatten();
     recorded.name(names.map(|thread| (thread.pid, thread.comm.as_str())));
+    if request.anonymous {
+        let counts = recorded.anonymise(&mut snapshot);
+        say(&in_codes(&counts.context("the recording")?));
+    }
     let mut outcome = RecordOutcome::of(&recorded, &snapshot);
     outcome.warn(&recorded, &snapshot);
     let kernel = format!("Linux {}", snapshot.kernel);
@@ -221,6 +231,7 @@ impl Record {
             (self.no_interrupts, "--no-interrupts"),
             (self.futex, "--futex"),
             (!self.event.is_empty(), "--event"),
+            (self.anonymous, "--anonymous"),
             (self.buffer.is_some(), "--buffer"),
         ];
         match given.iter().find(|(is_given, _)| *is_given) {
@@ -302,6 +313,21 @@ fn why_ended(ended: RecorderEnd) -> &'static str {
         RecorderEnd::DiskFull => "the disk is full; what was recorded before is kept",
         RecorderEnd::Failed => "the records could not be read",
     }
+}
+
+/// What became codes, and what did not.
+fn in_codes(counts: &AnonymousCounts) -> String {
+    let AnonymousCounts {
+        names,
+        paths,
+        groups,
+        threads,
+    } = *counts;
+    format!(
+        "codes stand for {names} names, {paths} paths, {groups} parts of groups' names and \
+         {threads} numbers of threads; kept are the names of the kernel's own threads and of \
+         interrupts, times, CPUs, priorities, weights and the kernel's release"
+    )
 }
 
 fn blocking(what: impl Into<String>, way_out: &str) -> PreflightFinding {
