@@ -139,12 +139,7 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn handle(
-        &mut self,
-        vm: &mut Vm,
-        wanted: CpuId,
-        what: Packed,
-    ) -> Result<(), bpf::OutOfMemory> {
+    fn handle(&mut self, vm: &mut Vm, wanted: CpuId, what: Packed) -> Result<(), bpf::OutOfMemory> {
         let cpu = self.serving_cpu(wanted, what);
         self.turn.exec = cpu;
         if self.cpus[cpu].todo.has(Todo::BUSY)

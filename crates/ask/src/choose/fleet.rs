@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn a_machine_is_counted_by_the_answer_at_the_goal_that_is_named() {
         use RatioAnswer::{Alike, Better, CannotTell, Worse};
-        let said = vec![
+        let said = [
             compared("gain", Better, 0.5),
             compared("same", Alike, 1.0),
             compared("open", CannotTell, 1.1),
