@@ -1,5 +1,5 @@
-//! Compiles every `*.bpf.c` beside this file, in domains/ and below lessons/, and writes the tables that the
-//! library includes.
+//! Compiles every `*.bpf.c` beside this file, in domains/ and below lessons/, and writes the tables
+//! that the library includes.
 //!
 //! What the table says of a policy is taken from the comment at the top of its source, so that
 //! the two cannot disagree; a source whose comment lacks a part does not build.

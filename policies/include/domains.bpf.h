@@ -192,7 +192,7 @@ static u32 target_load(s32 cpu)
 /* A group while it is weighed, and what is known of the others. */
 struct search {
 	u64 total, power;	/* of all groups */
-	u64 most, mine;		/* load by power of the busiest other group, and of the own */
+	u64 most, mine;		/* load by power: the busiest other group, the own */
 	u64 busiest_power, own_power;
 	u64 load, group_power;	/* of the group that is weighed */
 	s32 busiest, first;	/* where it begins; -1: there is none */

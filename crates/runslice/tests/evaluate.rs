@@ -106,8 +106,10 @@ fn a_candidate_is_judged_with_what_stands_below_it() {
         let document = folder.json(&format!("{line} --format json"), status);
         [0, 1].map(|at| document["candidates"][at].clone())
     };
+    // The knob is code, and code takes time: nanoseconds, of waits of milliseconds.
     for candidate in scores("alone.toml", 0) {
-        assert_eq!(candidate["combined_score"], 0.0, "{candidate}");
+        let score = candidate["combined_score"].as_f64().expect("a number");
+        assert!(score.abs() < 1e-6, "{candidate}");
     }
     // One that hands no CPU down lets the tasks of the one below it wait for ever.
     let [same, other] = scores("below.toml", 3);

@@ -4,7 +4,8 @@ use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::right::{may_use, weight};
-use super::state::{Kind, State};
+use super::state::{Cpu, Deed, Kind, State};
+use super::stint::Stint;
 use super::verdict::Right;
 
 /// The slice of a task whose policy gives it none (`SCX_SLICE_DFL`, kernel 6.18), nanoseconds.
@@ -113,5 +114,50 @@ impl State {
             slice.is_some_and(|(slice, _)| slice == u64::MAX) && now.since(cpu.since) > round
         };
         waited > Some(round) && !needed.is_empty() && needed.iter().all(is_held)
+    }
+}
+
+impl Cpu {
+    /// From `now` on `next` has it, with a slice that was given before.
+    pub fn turn_to(&mut self, next: Option<TaskId>, slice: Option<(u64, Deed)>, now: SimTime) {
+        if let Some(task) = self.task {
+            let (from, slice) = (self.since, self.slice);
+            self.stints.push(Stint {
+                task,
+                from,
+                to: now,
+                slice,
+            });
+        }
+        (self.task, self.since, self.slice) = (next, now, slice);
+    }
+}
+
+impl State {
+    /// How long the policy's task that has `cpu` has run there since the policy was last asked for
+    /// another one.
+    pub fn unasked(&self, cpu: CpuId, now: SimTime) -> Option<(TaskId, Nanos)> {
+        let (task, before) = self.cpus.get(cpu.index())?.stint?;
+        let run = self.tasks.get(task.index())?.run_until(now).get();
+        Some((task, Nanos::new(run.saturating_sub(before.get()))))
+    }
+
+    /// The turn that kept `task` waiting most until `now`, on one of the CPUs that it may use.
+    pub fn longest_stint(&self, task: TaskId, now: SimTime) -> Option<(CpuId, Stint)> {
+        let known = self.tasks.get(task.index())?;
+        let since = known.runnable_since.filter(|_| known.on.is_none())?;
+        let usable = self.usable(task).into_iter();
+        let stints = usable.flat_map(|number| {
+            let cpu = &self.cpus[number.index()];
+            let open = cpu.task.map(|task| Stint {
+                task,
+                from: cpu.since,
+                to: now,
+                slice: cpu.slice,
+            });
+            let ended = cpu.stints.longest_after(since);
+            ended.into_iter().chain(open).map(move |it| (number, it))
+        });
+        stints.max_by_key(|(number, it)| (it.after(since), std::cmp::Reverse(*number)))
     }
 }

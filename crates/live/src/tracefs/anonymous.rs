@@ -476,10 +476,10 @@ mod tests {
         let places = SecretPlaces([secrets(FORK).unwrap()].into_iter().collect());
         let mut codes = Codes::keeping(&Snapshot::default());
         let mut records = [
-            record(4711, b"firefox\0", b"/home/a\0"),
+            record(4711, b"firefox\0", b"/srv/ab\0"),
             // Behind its end stands the rest of an older name.
-            record(4712, b"sh\0efox\0", b"/home/b\0"),
-            record(0, b"swapper\0", b"/home/a\0"),
+            record(4712, b"sh\0efox\0", b"/srv/bc\0"),
+            record(0, b"swapper\0", b"/srv/ab\0"),
         ];
         for record in &mut records {
             places.each(record, &mut |holds, bytes| codes.see(holds, bytes));

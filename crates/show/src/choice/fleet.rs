@@ -122,8 +122,8 @@ fn tables(fleet: &Fleet) -> Vec<(String, Table)> {
         counts.row(tally_row(&short(&fleet.candidates[at]), &fleet.tally(at)));
     }
     let n = fleet.machines.len();
-    let rule = "better at a goal and surely not worse at any other";
-    let title = format!("Against {}, {n} in all; better is {rule}", fleet.baseline);
+    let rule = "better: at a goal, and surely not worse at others";
+    let title = format!("Against {}, {n} in all; {rule}", fleet.baseline);
     let mut all = vec![(title, counts)];
     for at in order.into_iter().take(TOLD) {
         let name = &fleet.candidates[at];
