@@ -460,7 +460,7 @@ impl Dsqs {
     }
 
     /// The first task of the local queue of `cpu`, which is always in the order of arrival.
-    #[inline]
+    #[inline(always)]
     pub fn first_local(&self, cpu: CpuId) -> Option<TaskId> {
         let queue = self.queue(self.local(cpu));
         debug_assert!(queue.sorted.is_empty(), "a local queue in order of keys");

@@ -73,21 +73,17 @@ struct Table {
 
 /// A run queue's lock that is held.
 #[must_use]
-pub(crate) struct Held {
-    since: Option<Since>,
-    /// The lock that others wait for.
-    real: Option<LockKey>,
+pub(crate) enum Held {
+    /// None, or somebody else holds it who goes on.
+    Nothing,
+    /// One that costs time.
+    Since(Since),
+    /// One that others wait for.
+    Real(LockKey),
 }
 
-impl Held {
-    /// Nothing is held, or by somebody else who goes on.
-    const NOTHING: Self = Self {
-        since: None,
-        real: None,
-    };
-}
-
-struct Since {
+/// Whose lock it is, and what had been charged when it was taken.
+pub(crate) struct Since {
     cpu: CpuId,
     charged: u64,
 }
@@ -174,7 +170,7 @@ impl Machine {
     #[inline]
     pub(crate) fn take_run_queue(&mut self, vm: &mut Vm, cpu: CpuId) -> Held {
         if self.locks.are_free {
-            return Held::NOTHING;
+            return Held::Nothing;
         }
         self.take_really(vm, cpu)
     }
@@ -185,16 +181,20 @@ impl Machine {
             return self.take(cpu);
         }
         let key = LockKey::RunQueue(cpu);
-        let real = self.lock(vm, key).then_some(key);
-        Held { since: None, real }
+        if self.lock(vm, key) {
+            Held::Real(key)
+        } else {
+            Held::Nothing
+        }
     }
 
     /// As [`Machine::take_run_queue`] where one lock serves the machine, else nothing.
     #[inline]
     pub(crate) fn take_machine(&mut self) -> Held {
         match &self.locks.table {
+            _ if self.locks.are_free => Held::Nothing,
             Some(locks) if locks.kind == RunQueueLock::Machine => self.take(CpuId(0)),
-            _ => Held::NOTHING,
+            _ => Held::Nothing,
         }
     }
 
@@ -202,38 +202,38 @@ impl Machine {
     #[inline]
     pub(crate) fn take_own(&mut self, vm: &mut Vm, cpu: CpuId) -> Held {
         match &self.locks.table {
+            _ if self.locks.are_free => Held::Nothing,
             Some(locks) if locks.kind == RunQueueLock::Cpu => self.take(cpu),
-            None if !self.locks.are_free => self.take_really(vm, cpu),
-            _ => Held::NOTHING,
+            None => self.take_really(vm, cpu),
+            _ => Held::Nothing,
         }
     }
 
     #[cold]
     fn take(&mut self, cpu: CpuId) -> Held {
         let Some(lock) = self.wait_for(WhichLock::RunQueue(cpu)) else {
-            return Held::NOTHING;
+            return Held::Nothing;
         };
         lock.is_held = true;
         let charged = self.turn.charged_ps;
-        Held {
-            since: Some(Since { cpu, charged }),
-            real: None,
-        }
+        Held::Since(Since { cpu, charged })
     }
 
     /// Gives a run queue's lock back: what was charged since is how long it was held.
     #[inline]
     pub(crate) fn give_run_queue(&mut self, held: Held) {
-        if let Some(since) = held.since {
-            self.give(&since);
-        }
-        if let Some(key) = held.real {
-            self.unlock(key);
+        if !matches!(held, Held::Nothing) {
+            self.give(&held);
         }
     }
 
     #[cold]
-    fn give(&mut self, since: &Since) {
+    fn give(&mut self, held: &Held) {
+        let since = match held {
+            Held::Nothing => return,
+            Held::Real(key) => return self.unlock(*key),
+            Held::Since(since) => since,
+        };
         let span = self.turn.charged_ps - since.charged;
         let (exec, now) = (self.turn.exec, self.now_ps());
         let locks = self.locks.table.as_mut().expect("a lock was taken");

@@ -162,7 +162,7 @@ impl Mirror {
             },
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
-            is_stale: false,
+            is_stale: seen.needs_guard(),
             layout,
             rules: rules_of(spec.kernel),
             seen,

@@ -494,8 +494,7 @@ impl Machine {
     /// entered.
     #[inline(never)]
     fn call_prepared(&mut self, vm: &mut Vm, function: u32, prepared: Prepared) -> Option<u64> {
-        self.show_guard(vm);
-        self.flush_mirrors(vm);
+        self.show_mirrors(vm);
         match vm.call_prepared(function, prepared, self) {
             Ok(value) => {
                 self.turn.contexts.leave_first();

@@ -187,8 +187,7 @@ impl Machine {
         function: u32,
         prepared: Prepared,
     ) -> Option<u64> {
-        self.show_guard(vm);
-        self.flush_mirrors(vm);
+        self.show_mirrors(vm);
         let spent = self.spent(vm);
         let result = match vm.call_prepared(function, prepared, self) {
             Ok(value) => Ok(value),

@@ -25,8 +25,8 @@ impl Machine {
         if self.spec.textbook.is_some() && asleep.is_none() {
             self.put_back(vm, cpu);
         }
-        if !self.unbound.is_empty() && self.rules.binds_first {
-            self.bind(vm, before);
+        if !self.unbound.is_empty() {
+            self.bind(vm, before, true);
         }
         let held = self.take_run_queue(vm, cpu);
         if let (Some(flags), Some(id)) = (asleep, before.task())
@@ -59,8 +59,8 @@ impl Machine {
         if next != prev {
             self.put_prev(vm, cpu, prev, next);
             self.set_next(vm, cpu, prev, next);
-            if !self.unbound.is_empty() && !self.rules.binds_first {
-                self.bind(vm, prev);
+            if !self.unbound.is_empty() {
+                self.bind(vm, prev, false);
             }
             if self.hooked.any() {
                 let state = &mut self.cpus[cpu];

@@ -68,9 +68,13 @@ impl Machine {
         self.point_cpus(vm, id, (affinity, true));
     }
 
-    /// Binds the task of a CPU that looks for the next one, if it is in a section.
+    /// Binds the task of a CPU that looks for the next one, if it is in a section and this is the
+    /// moment: `first` before the next one is chosen, else behind.
     #[cold]
-    pub(crate) fn bind(&mut self, vm: &mut Vm, prev: Occupant) {
+    pub(crate) fn bind(&mut self, vm: &mut Vm, prev: Occupant, first: bool) {
+        if self.rules.binds_first != first {
+            return;
+        }
         let Some(id) = prev.task().filter(|id| self.take_unbound(*id)) else {
             return;
         };

@@ -45,10 +45,13 @@ fn cancel(ctx: &mut Ctx<'_>, _: [u64; 5]) -> Return {
 #[inline(always)]
 fn move_to_local(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     let flags = match ctx.host.rules.enq_immed {
-        0 => Some(0),
-        _ => ctx.host.vet_immed(0, dsq::LOCAL),
+        0 => 0,
+        _ => match ctx.host.vet_immed(0, dsq::LOCAL) {
+            Some(flags) => flags,
+            None => return Ok(0),
+        },
     };
-    flags.map_or(Ok(0), |flags| move_first(ctx, id, flags))
+    move_first(ctx, id, flags)
 }
 
 /// From 7.1 on the flags of the insert into the local queue can be given.

@@ -50,7 +50,7 @@ impl Machine {
         }
         let mirror = &mut self.mirror;
         // The masks of idle CPUs are looked at each time: claims are not noted.
-        mirror.is_stale = mirror.idle_shared;
+        mirror.is_stale = mirror.idle_shared || mirror.seen.needs_guard();
         let has_more = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
         if has_more || mirror.idle_shared {
             self.flush_rest(memory);
@@ -113,10 +113,24 @@ impl Machine {
     /// callback is executed by somebody else.
     #[inline]
     pub(crate) fn show_guard(&mut self, vm: &mut Vm) {
-        let seen = &self.mirror.seen;
-        if seen.migration_disabled | seen.clocks {
+        if self.mirror.seen.needs_guard() {
             self.show_guard_to_readers(vm);
         }
+    }
+
+    /// All that comes before a callback: [`Machine::show_guard`] and [`Machine::flush_mirrors`] by
+    /// one test.
+    #[inline(always)]
+    pub(crate) fn show_mirrors(&mut self, vm: &mut Vm) {
+        if self.mirror.is_stale {
+            self.show_stale(vm);
+        }
+    }
+
+    #[inline(never)]
+    fn show_stale(&mut self, vm: &mut Vm) {
+        self.show_guard(vm);
+        self.flush_stale(vm.memory());
     }
 
     #[inline(never)]

@@ -48,6 +48,13 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// Whether something is to be said before each callback. Then mirrors are always stale.
+    pub const fn needs_guard(&self) -> bool {
+        self.migration_disabled || self.clocks
+    }
+}
+
 /// Whether one of `reads` touches a field: through a pointer to the structure, or to a member on
 /// the way to the field.
 fn sees(

@@ -220,7 +220,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    #[inline]
+    #[inline(always)]
     pub fn record_wait(&mut self, (wait, why): (Nanos, Wait)) {
         match why {
             Wait::Wakeup => self.wakeup.record(wait),
