@@ -61,20 +61,23 @@ pub(crate) struct Contexts {
     sched: SchedId,
     /// Those around it, outermost first.
     outer: Vec<(Context, SchedId)>,
-    /// How many there are.
-    depth: u32,
-    beside: Beside,
+    /// How many there are, [`ONE`] for each, and in the lowest bits a [`Beside`]: one test says
+    /// whether a call is as nearly all are.
+    state: u32,
 }
+
+/// A context in [`Contexts::state`].
+const ONE: u32 = 4;
 
 /// What there is to do beside a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beside {
     /// Nothing but to count it.
-    Nothing,
+    Nothing = 0,
     /// It costs time.
-    Charge,
+    Charge = 1,
     /// It is recorded, counted by kind or has decisions told of it, and may cost time.
-    Note,
+    Note = 2,
 }
 
 impl Contexts {
@@ -99,8 +102,7 @@ impl Contexts {
             innermost: Self::NONE,
             sched: SchedId::ROOT,
             outer: Vec::new(),
-            depth: 0,
-            beside,
+            state: beside as u32,
         }
     }
 
@@ -110,37 +112,41 @@ impl Contexts {
             innermost: Self::NONE,
             sched: SchedId::ROOT,
             outer: Vec::new(),
-            depth: 0,
-            beside: self.beside,
+            state: self.beside(),
         }
     }
 
     /// From now on no call is quick: there are several schedulers, and each call names its own.
     pub const fn note_all(&mut self) {
-        self.beside = Beside::Note;
+        self.state += Beside::Note as u32 - self.beside();
     }
 
     /// How many there are.
     #[inline]
     pub const fn depth(&self) -> u32 {
-        self.depth
+        self.state / ONE
+    }
+
+    /// The number of a [`Beside`].
+    const fn beside(&self) -> u32 {
+        self.state % ONE
     }
 
     /// Whether calls are noted or charged for.
-    pub fn are_noted(&self) -> bool {
-        self.beside != Beside::Nothing
+    pub const fn are_noted(&self) -> bool {
+        self.beside() != Beside::Nothing as u32
     }
 
     /// Whether a call is an outermost one that is charged for, and nothing else.
     #[inline(always)]
-    pub fn are_only_priced(&self) -> bool {
-        self.depth == 0 && self.beside == Beside::Charge
+    pub const fn are_only_priced(&self) -> bool {
+        self.state == Beside::Charge as u32
     }
 
     /// Whether a call is an outermost one of which nothing is to be noted.
     #[inline(always)]
-    pub fn are_quick(&self) -> bool {
-        self.depth == 0 && self.beside == Beside::Nothing
+    pub const fn are_quick(&self) -> bool {
+        self.state == Beside::Nothing as u32
     }
 
     /// The innermost one; outside of callbacks one in which nothing is allowed.
@@ -172,7 +178,7 @@ impl Contexts {
     #[inline]
     pub fn guards(&self) -> u16 {
         let mut guards = u16::from(self.innermost.guards);
-        if self.depth > 1 {
+        if self.depth() > 1 {
             let outer = self.outer.iter();
             guards += outer.filter(|(context, _)| context.guards).count() as u16;
         }
@@ -189,33 +195,33 @@ impl Contexts {
     /// Enters the context of a program of `sched`.
     #[inline]
     pub fn enter_of(&mut self, sched: SchedId, context: Context) {
-        if self.depth > 0 {
+        if self.depth() > 0 {
             self.outer.push((self.innermost, self.sched));
         }
-        self.depth += 1;
+        self.state += ONE;
         (self.innermost, self.sched) = (context, sched);
     }
 
     /// Enters the context of a callback of the root's that no other one encloses.
     #[inline(always)]
     pub fn enter_first(&mut self, context: Context) {
-        debug_assert_eq!(self.depth, 0, "a callback is being executed");
-        self.depth = 1;
+        debug_assert!(self.are_quick(), "a callback is being executed");
+        self.state = ONE;
         self.innermost = context;
     }
 
     /// Undoes [`Contexts::enter_first`].
     #[inline(always)]
     pub fn leave_first(&mut self) {
-        debug_assert_eq!(self.depth, 1, "a callback has left another one's context");
-        self.depth = 0;
+        debug_assert_eq!(self.depth(), 1, "a callback has left another one's context");
+        self.state -= ONE;
         self.innermost = Self::NONE;
     }
 
     #[inline]
     pub fn leave(&mut self) {
-        self.depth -= 1;
-        if self.depth == 0 {
+        self.state -= ONE;
+        if self.depth() == 0 {
             (self.innermost, self.sched) = (Self::NONE, SchedId::ROOT);
         } else {
             self.leave_nested();

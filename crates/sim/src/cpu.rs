@@ -60,10 +60,11 @@ impl Occupant {
     /// Which of the three it is.
     #[inline(always)]
     pub fn curr(self) -> Curr {
-        match self {
-            Self::IDLE => Curr::Idle,
-            Self::STOPPER => Curr::Stopper,
-            Self(task) => Curr::Task(TaskId(task)),
+        // The test that `task` makes, so that both are one where both are asked.
+        match self.task() {
+            Some(task) => Curr::Task(task),
+            None if self == Self::IDLE => Curr::Idle,
+            None => Curr::Stopper,
         }
     }
 }

@@ -395,9 +395,12 @@ impl EventQueue {
             }
             return self.front.push(QueueEntry { when, what });
         }
-        let Some(free) = self.begin.checked_sub(1) else {
-            return self.insert(when, what);
-        };
+        // The nearer end makes room.
+        let waiting = &self.front[self.begin..];
+        if self.begin == 0 || waiting[waiting.len() / 2].key() <= key {
+            return self.insert_from_behind(when, what);
+        }
+        let free = self.begin - 1;
         self.begin = free;
         let places = &mut self.front[free..];
         let mut at = 0;
@@ -408,12 +411,33 @@ impl EventQueue {
         places[at] = QueueEntry { when, what };
     }
 
-    /// As [`EventQueue::push_near`], with no place in front that is free.
+    /// As [`EventQueue::push_near`]: what comes later moves by one place. The last one does.
+    #[inline(always)]
+    fn insert_from_behind(&mut self, when: When, what: Packed) {
+        if self.front.len() == self.front.capacity() {
+            return self.insert_growing(when, what);
+        }
+        let key = when.key();
+        let Some(&last) = self.front.last() else {
+            return;
+        };
+        self.front.push(last);
+        let places = &mut self.front[self.begin..];
+        let mut at = places.len() - 2;
+        while at > 0 && places[at - 1].key() > key {
+            places[at] = places[at - 1];
+            at -= 1;
+        }
+        places[at] = QueueEntry { when, what };
+    }
+
+    /// As [`EventQueue::push_near`], with no place that is free.
     #[cold]
     #[inline(never)]
-    fn insert(&mut self, when: When, what: Packed) {
+    fn insert_growing(&mut self, when: When, what: Packed) {
         let key = when.key();
-        let at = self.front.partition_point(|other| other.key() <= key);
+        let waiting = &self.front[self.begin..];
+        let at = self.begin + waiting.partition_point(|other| other.key() <= key);
         self.front.insert(at, QueueEntry { when, what });
     }
 

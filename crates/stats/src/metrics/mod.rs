@@ -222,18 +222,23 @@ impl MeasuredRun {
 
     #[inline(always)]
     fn take(&mut self, event: &Event) {
-        match event.what() {
-            What::Wakeup(wakeup) => {
-                self.acted(wakeup.waker);
-                self.woken(event, wakeup.new);
-            }
-            What::Switch {
+        // By the kind first: of one that is known all else is found without a jump.
+        if event.kind == EventKind::Switch
+            && let What::Switch {
                 state, overhead, ..
-            } => self.switched(event, state, overhead),
-            What::Migrate { .. } => self.migrated(event),
-            // Who wants to hear of them makes most of all events such ones.
-            What::Callback { .. } => {}
-            _ => self.take_other(event),
+            } = event.what()
+        {
+            self.switched(event, state, overhead);
+        } else if event.kind == EventKind::Wakeup
+            && let What::Wakeup(wakeup) = event.what()
+        {
+            self.acted(wakeup.waker);
+            self.woken(event, wakeup.new);
+        } else if event.kind == EventKind::Migrate {
+            self.migrated(event);
+        } else if event.kind != EventKind::Callback {
+            // Who wants to hear of calls makes most of all events such ones.
+            self.take_other(event);
         }
     }
 
