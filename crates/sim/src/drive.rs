@@ -96,17 +96,22 @@ impl Machine {
             if is_watched {
                 self.look_around(vm, cpu, audience);
             }
-            if self.has_recorded(PORTION) {
-                self.hand_over(vm, audience);
-                if audience.has_enough() {
-                    break;
-                }
+            if self.has_recorded(PORTION) && self.has_told_enough(vm, audience) {
+                break;
             }
             if self.is_halted() {
                 break;
             }
         }
         Ok(false)
+    }
+
+    /// Hands over the events so far. Whether nobody wants to hear more.
+    #[cold]
+    #[inline(never)]
+    fn has_told_enough(&mut self, vm: &Vm, audience: &mut Audience<'_>) -> bool {
+        self.hand_over(vm, audience);
+        audience.has_enough()
     }
 
     /// Lets those look who want to see the machine after each event, which was one of `cpu`.

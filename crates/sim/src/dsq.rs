@@ -20,7 +20,7 @@ use crate::sorted::{QueueKey, Sorted};
 pub struct DsqIndex(pub u32);
 
 /// Queues that are found without a search.
-const FOUND: usize = 8;
+const FOUND: usize = 64;
 
 /// Nothing follows.
 const NIL: u32 = u32::MAX;

@@ -94,7 +94,9 @@ impl Host for Machine {
     }
 
     fn spin_lock_released(&mut self, address: u64) {
-        self.unlock(LockKey::Spin(address));
+        if self.interleaves() {
+            self.unlock(LockKey::Spin(address));
+        }
     }
 
     fn release(&mut self, memory: &mut Memory, address: u64) {

@@ -103,9 +103,14 @@ pub(crate) struct Mirror {
     clocks: Vec<RqClock>,
     stale_tasks: Vec<TaskId>,
     stale_cpus: Vec<CpuId>,
-    /// Whether there is anything to bring up to date: one test for all of it.
-    is_stale: bool,
+    /// What is to be done before a callback can look, [`STALE`] and [`GUARDS`]: one test for all.
+    due: u8,
 }
+
+/// Something is out of date.
+const STALE: u8 = 1;
+/// Something is to be said of each callback; see [`Machine::show_guard`].
+const GUARDS: u8 = 2;
 
 impl Mirror {
     /// Lays out the objects that exist from the start.
@@ -162,7 +167,7 @@ impl Mirror {
             },
             stale_tasks: Vec::new(),
             stale_cpus: Vec::new(),
-            is_stale: seen.needs_guard(),
+            due: if seen.needs_guard() { GUARDS } else { 0 },
             layout,
             rules: rules_of(spec.kernel),
             seen,
@@ -179,7 +184,7 @@ impl Mirror {
     /// Somebody gets a pointer to the idle masks: they are kept up to date from now on.
     pub const fn share_idle(&mut self) {
         self.idle_shared = true;
-        self.is_stale = true;
+        self.due |= STALE;
     }
 
     /// Looks for the map in which the policy reports about its tasks: see
@@ -231,7 +236,7 @@ impl Mirror {
     pub fn clock_mut(&mut self, cpu: CpuId) -> Option<&mut RqClock> {
         let clock = self.clocks.get_mut(cpu.index())?;
         self.stale_cpus.push(cpu);
-        self.is_stale = true;
+        self.due |= STALE;
         Some(clock)
     }
 

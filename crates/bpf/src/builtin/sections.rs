@@ -48,6 +48,7 @@ fn leave<H: Host>(vm: &mut Instance<H>, depth: Depth, what: &str) -> Result<u64,
 }
 
 /// A program may hold one spin lock at a time: two could deadlock.
+#[inline(always)]
 fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
     if ctx.vm.stack.progress.nesting.spin_locks > 0 {
         return Err(Stop::Refused(
@@ -62,6 +63,7 @@ fn spin_lock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<
     Ok(0)
 }
 
+#[inline(always)]
 fn spin_unlock<H: Host>(ctx: &mut CallCtx<'_, H>, [lock, ..]: [u64; 5]) -> Result<u64, Stop> {
     leave(ctx.vm, |held| &mut held.spin_locks, "a spin lock")?;
     end_holding(ctx, lock);

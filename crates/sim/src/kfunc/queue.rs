@@ -92,6 +92,7 @@ fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     Ok(0)
 }
 
+#[inline(always)]
 fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     let machine = &mut *ctx.host;
     let dsq = match id {

@@ -4,7 +4,7 @@
 use bpf::Memory;
 use model::{CpuId, TaskId};
 
-use super::stale;
+use super::{STALE, stale};
 use crate::machine::{Machine, Vm};
 
 impl Machine {
@@ -22,7 +22,7 @@ impl Machine {
         let task = &mut self.tasks[id.index()];
         if task.stale == 0 {
             self.mirror.stale_tasks.push(id);
-            self.mirror.is_stale = true;
+            self.mirror.due |= STALE;
         }
         task.stale |= what;
     }
@@ -30,7 +30,7 @@ impl Machine {
     /// Brings everything up to date that a program can look at.
     #[inline]
     pub(crate) fn flush_mirrors(&mut self, vm: &mut Vm) {
-        if self.mirror.is_stale {
+        if self.mirror.due & STALE != 0 {
             self.flush_stale(vm.memory());
         }
     }
@@ -50,7 +50,7 @@ impl Machine {
         }
         let mirror = &mut self.mirror;
         // The masks of idle CPUs are looked at each time: claims are not noted.
-        mirror.is_stale = mirror.idle_shared || mirror.seen.needs_guard();
+        mirror.due &= if mirror.idle_shared { !0 } else { !STALE };
         let has_more = !mirror.stale_tasks.is_empty() || !mirror.stale_cpus.is_empty();
         if has_more || mirror.idle_shared {
             self.flush_rest(memory);
@@ -122,15 +122,15 @@ impl Machine {
     /// one test.
     #[inline(always)]
     pub(crate) fn show_mirrors(&mut self, vm: &mut Vm) {
-        if self.mirror.is_stale {
-            self.show_stale(vm);
+        if self.mirror.due != 0 {
+            self.show_due(vm);
         }
     }
 
     #[inline(never)]
-    fn show_stale(&mut self, vm: &mut Vm) {
+    fn show_due(&mut self, vm: &mut Vm) {
         self.show_guard(vm);
-        self.flush_stale(vm.memory());
+        self.flush_mirrors(vm);
     }
 
     #[inline(never)]
@@ -189,7 +189,7 @@ impl Machine {
     pub(crate) fn mirror_curr(&mut self, cpu: CpuId) {
         if self.mirror.seen.curr && self.mirror.stale_cpus.last() != Some(&cpu) {
             self.mirror.stale_cpus.push(cpu);
-            self.mirror.is_stale = true;
+            self.mirror.due |= STALE;
         }
         self.update_rq_clock(cpu);
     }

@@ -49,7 +49,7 @@ impl Seen {
 }
 
 impl Seen {
-    /// Whether something is to be said before each callback. Then mirrors are always stale.
+    /// Whether something is to be said before each callback.
     pub const fn needs_guard(&self) -> bool {
         self.migration_disabled || self.clocks
     }

@@ -112,8 +112,14 @@ impl TaskMetrics {
     /// nothing and did nothing, and sleeps again or is gone.
     #[inline]
     pub const fn had_empty_turn(&self) -> bool {
+        // Most ran for some time, and nothing else is asked of them.
+        self.turn.is_zero() && self.was_woken_for_nothing()
+    }
+
+    #[cold]
+    const fn was_woken_for_nothing(&self) -> bool {
         let was_woken = matches!(self.waited, Some((_, Wait::Wakeup | Wait::Start)));
-        was_woken && self.turn.is_zero() && !self.has_acted && !self.is_queued()
+        was_woken && !self.has_acted && !self.is_queued()
     }
 
     /// It got a CPU at `now`. Until it has done something it may only be on its way to its work, as
