@@ -17,6 +17,7 @@ mod computer;
 mod confirm;
 pub mod door;
 mod exit;
+mod explains;
 mod fidelity;
 mod files;
 mod help;

@@ -283,7 +283,7 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
     results.spread = request.spread(question, &results)?;
     write(request, format, &results, drawn)?;
     let starved = report_starved(request, format, &results);
-    let starved = starved | waits::report(request.wait_limit(), &results);
+    let starved = starved | waits::report(request, &specs, &results);
     let starved = starved | fails(request, &specs)?;
     say_large(request, &specs, &results)?;
     let ejected = report_ejections(request, format, &results);

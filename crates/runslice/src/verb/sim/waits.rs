@@ -1,12 +1,21 @@
 //! Tasks that waited for long: nothing that starves goes unsaid.
 
+use std::path::Path;
+
+use ask::words;
 use model::Nanos;
 use stats::TaskReport;
+use workload::RunSpec;
 
+use super::Sim;
+use crate::about::About;
+use crate::computer::COMPUTER;
+use crate::explains::{self, Subject};
 use crate::goal::wait_limit;
 use crate::report::{Outcome, Results};
 use crate::say::say;
 use crate::violation::Property;
+use crate::{output, policy};
 
 /// Tasks that are named one by one.
 const NAMED: usize = 5;
@@ -26,8 +35,9 @@ pub fn parse_fail_on(text: &str) -> Result<Property, String> {
 }
 
 /// Says on standard error which tasks waited for long, of the first run of each policy that has
-/// some. Gives whether one waited as long as `limit`, in any run.
-pub fn report(limit: Option<Nanos>, results: &Results) -> bool {
+/// some, and what says why. Gives whether one waited as long as what is asked for, in any run.
+pub fn report(request: &Sim, specs: &[RunSpec], results: &Results) -> bool {
+    let limit = request.wait_limit();
     let mut has_failed = false;
     let mut told: Vec<&str> = Vec::new();
     for outcome in &results.outcomes {
@@ -46,12 +56,35 @@ pub fn report(limit: Option<Nanos>, results: &Results) -> bool {
         if !long.is_empty() && !told.contains(&outcome.policy.as_str()) {
             told.push(&outcome.policy);
             tell(outcome, &mut long, "for long");
+            say("runslice", &why(request, specs, outcome));
         }
     }
-    if !told.is_empty() {
-        say("runslice", "`explain --worst 5` says why");
-    }
     has_failed
+}
+
+/// What says why tasks waited in a run.
+fn why(request: &Sim, specs: &[RunSpec], outcome: &Outcome) -> String {
+    let listed = policy::list(&COMPUTER, &request.policy);
+    // Programs stand behind the policies.
+    let programs = request.schedulers.commands.iter();
+    let programs = programs.map(|program| Subject::Program(program));
+    let subjects = listed.iter().map(|policy| Subject::Policy(policy));
+    let mut subjects = specs.iter().zip(subjects.chain(programs));
+    let own = subjects.find(|(spec, _)| spec.policy.name == outcome.policy);
+    let seed = request.run.runs.map(|_| outcome.report.seed);
+    let command = own.and_then(|(_, own)| explains::command(&About::words(), own, seed));
+    if let Some(command) = command {
+        return format!("`{command}` says why");
+    }
+    let file = output::path_for(Path::new("run.jsonl"), &outcome.policy, specs.len() > 1);
+    let file = file.display().to_string();
+    let explain = words::command(&["runslice", "explain", "--events", &file, "--worst", "5"]);
+    let without = if seed.is_some() {
+        " without --runs"
+    } else {
+        ""
+    };
+    format!("with --events run.jsonl --decisions{without}, `{explain}` says why")
 }
 
 fn of(outcome: &Outcome, is_long: impl Fn(&TaskReport) -> bool) -> Vec<&TaskReport> {
