@@ -2,7 +2,7 @@
 //! and queues there were, and what ended one of them while the others went on.
 
 use explain::why::{Fault, Finding, Observer};
-use model::{Event, EventKind, EventMask, ExitKind, Header, Op, SimTime, Sink, Text, What};
+use model::{CpuId, Event, EventKind, EventMask, ExitKind, Header, Op, SimTime, Sink, Text, What};
 use workload::RunSpec;
 
 use crate::subs::{DISTURBER, SPINNER, below, spec};
@@ -120,6 +120,15 @@ fn an_error_that_ends_one_and_not_the_other_is_found_with_its_line() {
     assert_eq!(function(&finding), "a/sub_enqueue");
     let victim = finding.victim.as_ref().expect("the kernel names it");
     assert_eq!(victim.name, "tvp");
+    let missing = finding
+        .verdict
+        .missing
+        .as_ref()
+        .expect("it was turned away");
+    assert_eq!(
+        (missing.cpu, missing.rights),
+        (CpuId(1), &["SCX_CAP_ENQ"][..])
+    );
     let message = finding.message.as_deref().unwrap_or_default();
     assert!(message.contains("reenqueued 257 times"), "{message}");
     assert!(finding.is_fault());

@@ -10,7 +10,7 @@ use super::message::fault_of;
 use super::schedulers::QueueName;
 use super::state::{Cpu, Deed, Kind, Queue, State, Where};
 use super::turn::LEAST_ROUND;
-use super::verdict::{Right, Share, Tier, Verdict};
+use super::verdict::{MissingRight, Right, Share, Tier, Verdict};
 
 /// A wait of a second is long, or one of this part of a shorter run.
 pub(super) const LONG: Nanos = Nanos::from_secs(1);
@@ -180,11 +180,11 @@ impl Judge<'_> {
             return self.misuse(scheduler, exit);
         };
         let inserted = self.state.tasks[task.index()].inserted;
-        Finding {
-            fault: Fault::Reenqueued,
-            culprit: inserted.map(|deed| self.act(&deed)),
-            ..self.finding(task)
-        }
+        let mut finding = self.finding(task);
+        finding.fault = Fault::Reenqueued;
+        finding.culprit = inserted.map(|deed| self.act(&deed));
+        finding.verdict.missing = self.missing(task, scheduler);
+        finding
     }
 
     /// A misuse that ended a scheduler at once.
@@ -217,17 +217,18 @@ impl Judge<'_> {
     pub fn finding(&self, task: TaskId) -> Finding {
         let queue = self.state.entry(task).map(|_| self.queue(task));
         let (fault, culprit) = self.in_turn(task, self.why(task));
-        let local = self
-            .state
-            .entry(task)
-            .map(|(queue, _)| State::kind_of(queue.id));
-        let needed = match local {
+        let own = self.state.entry(task).map(|(queue, _)| queue);
+        let of = own.map_or(0, |queue| queue.of);
+        let needed = match own.map(|queue| State::kind_of(queue.id)) {
             Some(Kind::Local(cpu)) => Some(cpu),
             _ => None,
         };
         Finding {
             fault,
-            verdict: self.verdict(task, fault),
+            verdict: Verdict {
+                missing: self.missing(task, of),
+                ..self.verdict(task, fault)
+            },
             time: self.now,
             scheduler: None,
             message: None,
@@ -241,6 +242,12 @@ impl Judge<'_> {
             longest: self.longest(task),
             waiting: self.state.waiting().len(),
         }
+    }
+
+    /// What `scheduler` lacked if a local queue has turned `task` away since it waits.
+    fn missing(&self, task: TaskId, scheduler: u32) -> Option<MissingRight> {
+        let since = self.state.tasks[task.index()].runnable_since?;
+        self.state.caps.missing(scheduler, task, since)
     }
 
     /// How long `task` has been in its queue.

@@ -4,6 +4,7 @@
 //! the run, and at the end of each long wait, `judge` looks at that and names the fault, who
 //! suffers from it and which line of the policy made it. docs/explain.md says how.
 
+mod caps;
 mod classes;
 mod culprit;
 mod deed;
@@ -41,7 +42,7 @@ pub use right::CgroupWeights;
 pub use schedulers::QueueName;
 pub(crate) use schedulers::SchedulerNames;
 pub use trial::{End, Look, Situation};
-pub use verdict::{HeldLock, Lag, Right, Share, Tier, Verdict};
+pub use verdict::{HeldLock, Lag, MissingRight, Right, Share, Tier, Verdict};
 
 use std::collections::BTreeMap;
 

@@ -7,8 +7,10 @@ use model::{
     Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
 };
 
+use super::caps::CapsInEffect;
 pub(super) use super::deed::Deed;
 use super::higher::Higher;
+use super::queue::refill;
 pub(super) use super::queue::{Entry, Kind, Queue};
 use super::right::{CgroupWeights, Claim, Rights};
 use super::schedulers::SchedulerNames;
@@ -21,7 +23,7 @@ const BUILTIN: u64 = 1 << 63;
 const LOCAL_ON: u64 = 3 << 62;
 /// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
 /// first one may have ended its idleness, and the second its turn.
-const REFILLS: usize = 3;
+pub(super) const REFILLS: usize = 3;
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -173,6 +175,7 @@ pub(super) struct State {
     /// Whose callbacks and decisions come now, and what those below the root are called.
     scheduler: u32,
     pub schedulers: SchedulerNames,
+    pub caps: CapsInEffect,
     /// Of each scheduler below the root: the number of the last `dispatch` that began.
     handed: BTreeMap<u32, u64>,
     entries: u64,
@@ -380,7 +383,7 @@ impl State {
                 self.with(event.task, |task| task.runnable_since = None);
                 self.claim(event.task, event.time, false);
             }
-            What::Callback { op, a, .. } => self.called(event, op, a),
+            What::Callback { op, a, b } => self.called(event, op, (a, b)),
             What::Change(change) => self.changed(event, change),
             _ => self.decided(event),
         }
@@ -509,7 +512,7 @@ impl State {
         }
     }
 
-    fn called(&mut self, event: &Event, op: Op, word: u64) {
+    fn called(&mut self, event: &Event, op: Op, (word, more): (u64, u64)) {
         match op {
             Op::Dispatch => {
                 if let Some(cpu) = self.cpus.get_mut(event.cpu.index()) {
@@ -552,6 +555,7 @@ impl State {
             Op::CpuRelease => {
                 self.released = Some((event.time, event.cpu));
             }
+            Op::SubEcapsUpdated => self.caps.told((self.scheduler, event.cpu), more),
             _ => {}
         }
     }
@@ -584,6 +588,7 @@ impl State {
             self.queues.remove(&index);
             return;
         }
+        self.caps.named(index, id);
         let queue = Queue::new(id, self.scheduler);
         self.queues.insert(index, queue);
     }
@@ -634,6 +639,7 @@ impl State {
         let Some(queue) = self.queues.get_mut(&index) else {
             return;
         };
+        self.caps.inserted(id, (index, queue.id), deed.time);
         if !by_kernel {
             refill(&mut self.cpus, queue.id, deed);
         }
@@ -778,18 +784,5 @@ impl State {
             global if global & BUILTIN != 0 => Kind::Global,
             _ => Kind::Policy,
         }
-    }
-}
-
-/// A task came into the queue `id` by the policy's own insert: into a local one of a CPU that was
-/// not asked for work, it keeps that CPU from asking.
-pub(super) fn refill(cpus: &mut [Cpu], id: u64, deed: Deed) {
-    if let Kind::Local(cpu) = State::kind_of(id)
-        && let Some(cpu) = cpus.get_mut(cpu.index())
-        && deed.caller != Caller::Callback(Op::Dispatch)
-    {
-        cpu.refills.rotate_left(1);
-        cpu.refills[REFILLS - 1] = Some(deed.number);
-        cpu.refilled = Some(deed);
     }
 }

@@ -1,6 +1,6 @@
 //! How grave a finding is, and by which right a share is judged.
 
-use model::{Nanos, SimTime, TaskId};
+use model::{CpuId, Nanos, SimTime, TaskId};
 
 use super::measure::Measured;
 
@@ -106,6 +106,17 @@ pub struct HeldLock {
     pub runs: String,
 }
 
+/// A right on a CPU that a scheduler below the root lacks, so that a local queue turned its task
+/// away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MissingRight {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// Names of it: the second one would do for an insert with `SCX_ENQ_IMMED`. None: the run does
+    /// not tell.
+    pub rights: &'static [&'static str],
+}
+
 /// Why a finding counts as a fault, or does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
@@ -115,6 +126,8 @@ pub struct Verdict {
     pub share: Option<Share>,
     /// Of a lock that is held: the one for which the victim sleeps.
     pub lock: Option<HeldLock>,
+    /// Of a task that was turned away in its wait: what its scheduler lacked.
+    pub missing: Option<MissingRight>,
     /// Of a property that is broken: what was measured of the run.
     pub measured: Option<Measured>,
     /// Of a wait behind higher classes: the kernel has a server that keeps CPU time for the

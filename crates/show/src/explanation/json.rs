@@ -110,6 +110,10 @@ pub fn finding(finding: &Finding) -> Value {
             "since_ns": lock.since.map(model::SimTime::as_nanos),
             "runs": lock.runs,
         })),
+        "missing": finding.verdict.missing.as_ref().map(|missing| json!({
+            "cpu": missing.cpu.0,
+            "rights": missing.rights,
+        })),
         "share": finding.verdict.share.as_ref().map(share),
         "time_ns": finding.time.as_nanos(),
         "message": finding.message,

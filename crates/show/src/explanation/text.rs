@@ -7,8 +7,8 @@ use ask::races::MetRace;
 use ask::trial::{CureTrial, Trials};
 use ask::words::counted;
 use explain::why::{
-    Act, Dumped, Fault, Finding, HeldLock, Holder, Idling, Measured, QueueName, QueueView, Share,
-    Standing, Tier, Victim,
+    Act, Dumped, Fault, Finding, HeldLock, Holder, Idling, Measured, MissingRight, QueueName,
+    QueueView, Share, Standing, Tier, Victim,
 };
 use model::{Nanos, SimTime};
 
@@ -251,6 +251,9 @@ impl Text {
         if let Some(lock) = &finding.verdict.lock {
             self.lock(lock);
         }
+        if let Some(missing) = &finding.verdict.missing {
+            self.missing(missing);
+        }
         if let Some(queue) = &finding.queue {
             self.queue(queue);
         }
@@ -290,6 +293,19 @@ impl Text {
         let since = since.unwrap_or_default();
         let words = format!("{holder} has the lock {name} and waits for a CPU{since}; {runs} runs");
         self.item("waits for", &words);
+    }
+
+    fn missing(&mut self, missing: &MissingRight) {
+        let right = match missing.rights {
+            [] => "a right".to_owned(),
+            rights => format!(
+                "the right `{}`",
+                rights.join("` or, with `SCX_ENQ_IMMED`, `")
+            ),
+        };
+        let cpu = missing.cpu;
+        let words = format!("{right} on CPU {cpu}, whose local queue turned the task away");
+        self.item("missing", &words);
     }
 
     fn share(&mut self, share: &Share) {
