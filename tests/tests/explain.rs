@@ -314,6 +314,21 @@ fn who_had_the_cpu_for_most_of_a_wait_is_named_with_the_line_that_gave_the_slice
     assert!(given.function.starts_with("fifo_"), "{given:?}");
 }
 
+/// Whoever comes behind a task that blocks between two ticks has a longer turn in each round.
+#[test]
+fn turns_that_end_at_ticks_make_no_share_unfair() {
+    let load = "[task.light]\ncount = 7\nnice = 5\ndo = \"run(inf)\"\n\
+        [task.heavy]\ncount = 8\ndo = \"run(inf)\"\n\
+        [task.shell]\ncount = 5\ndo = \"loop(inf)[ run(5ms), sleep(7ms) ]\"\n";
+    let run = Run {
+        hz: 250,
+        ..Run::new("fifo", load)
+    };
+    let mut observer = Observer::new(0, None);
+    let _summary = run.feed(&mut observer);
+    assert_eq!(observer.finding(), None);
+}
+
 /// Endless loops, and nothing else.
 fn loops(count: u32) -> String {
     format!("[task.t]\ncount = {count}\ndo = \"run(inf)\"\n")

@@ -232,6 +232,12 @@ impl State {
         header.is_some_and(|header| header.machine.kernel >= Kernel::V7_0)
     }
 
+    /// The time between two ticks.
+    pub fn tick(&self) -> Nanos {
+        let header = self.header.as_ref();
+        header.map_or(Nanos::ZERO, |header| header.machine.tick())
+    }
+
     pub const fn has_decisions(&self) -> bool {
         self.decisions
     }

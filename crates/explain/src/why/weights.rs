@@ -6,7 +6,7 @@ use super::OVERLONG;
 use super::finding::{Fault, Finding};
 use super::judge::Judge;
 use super::state::Task;
-use super::turn::LEAST_ROUND;
+use super::turn::{LEAST_ROUND, SLICE_DFL};
 use super::verdict::{Right, Share, Tier, Verdict};
 
 /// How much more CPU time the lighter of two tasks has, as a part of the heavier one's, before
@@ -35,6 +35,16 @@ impl Task {
         let slice = self.slice.map_or(0, |(slice, _)| slice.min(OVERLONG));
         slice.max(LEAST_ROUND.get())
     }
+
+    /// How much more than `has` it may have without being preferred, in nanoseconds. A slice ends
+    /// at a tick: who always begins between two of them has up to a tick more in each turn.
+    fn more_than(&self, has: u64, tick: Nanos) -> u64 {
+        let slice = self.slice.map_or(SLICE_DFL, |(slice, _)| slice.max(1));
+        let tick = tick.get().min(slice);
+        let overrun = u128::from(has) * u128::from(tick) / u128::from(slice);
+        let of_ticks = overrun as u64 + slice.min(OVERLONG);
+        (has / UNFAIR).max(self.turn()).max(of_ticks)
+    }
 }
 
 impl Judge<'_> {
@@ -55,7 +65,7 @@ impl Judge<'_> {
         let unfair = pairs.filter(|((_, heavy, has), (_, light, more))| {
             heavy.nice < light.nice
                 && (heavy.mask, heavy.cgroup) == (light.mask, light.cgroup)
-                && *more > has + (has / UNFAIR).max(light.turn())
+                && *more > has + light.more_than(*has, self.state.tick())
         });
         let (heavy, light) = unfair.max_by_key(|(heavy, light)| light.2 - heavy.2)?;
         let slice = heavy.1.slice.map(|(_, deed)| deed);
@@ -69,7 +79,7 @@ impl Judge<'_> {
                     right: self.right,
                     lag: Nanos::new(light.2 - heavy.2),
                     lag_by_cgroup: None,
-                    bound: Nanos::new((heavy.2 / UNFAIR).max(light.1.turn())),
+                    bound: Nanos::new(light.1.more_than(heavy.2, self.state.tick())),
                 }),
                 ..Verdict::default()
             },
