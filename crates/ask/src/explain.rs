@@ -85,7 +85,7 @@ impl Explanation {
         if !observer.has_decisions() {
             missing.push(
                 "these events have no decisions, so they do not tell why: make the run again with \
-                 `sim --events FILE --decisions`"
+                 `runslice sim POLICY -w LOAD --events FILE --decisions`"
                     .to_owned(),
             );
         }

@@ -229,7 +229,8 @@ impl Fault {
             }
             Self::StuckInQueue => {
                 "Look for who takes tasks from it, on which CPUs, and who kicks an idle one \
-                 after an insert. `explain POLICY -w LOAD` has the history that a dump lacks."
+                 after an insert. `runslice explain POLICY -w LOAD` has the history that a dump \
+                 lacks."
             }
             Self::CpuHeld => {
                 "Give a finite slice, or end the slice of what runs: an insert with \
@@ -285,7 +286,9 @@ impl Fault {
                  at what it calls for that."
             }
             Self::Misuse => "The message says which function and why.",
-            Self::Stall => "Follow the task with `runslice trace pid NAME --decisions`.",
+            Self::Stall => {
+                "Follow the task: `runslice trace pid TASK --sim POLICY -w LOAD --decisions`."
+            }
             Self::OwnError => "The message is of the policy itself, or of the one above.",
             Self::Restart => {
                 "Define `cpu_online` and `cpu_offline`, or let the loader start the policy anew."
@@ -303,7 +306,10 @@ impl Fault {
                  shares its cache."
             }
             Self::Waited => "Compare the wait with the number of tasks and their slices.",
-            Self::Unknown => "Make the run again with decisions: `sim --events FILE --decisions`.",
+            Self::Unknown => {
+                "Make the run again with decisions: `runslice sim POLICY -w LOAD --events FILE \
+                 --decisions`."
+            }
             // The others are of tasks that wait.
             _ => "",
         }
