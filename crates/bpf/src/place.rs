@@ -1,5 +1,7 @@
 //! Where in its source a program is, for whoever asks.
 
+use model::source::own_file;
+
 use crate::host::Host;
 use crate::image::{Function, Image, Line};
 use crate::instance::Instance;
@@ -101,14 +103,9 @@ impl Image {
         &own[..end]
     }
 
-    /// The file of `function`. Its first instruction may come from a header that is built in; no
-    /// header has another file built in.
+    /// The file of `function`.
     pub(crate) fn file_of(&self, function: &Function) -> Option<&str> {
-        let lines = self.lines_of(function);
-        let mut all = lines.iter();
-        let line = all.find(|line| !line.file.ends_with(".h"));
-        let line = line.or(lines.first());
-        line.map(|line| &*line.file)
+        own_file(self.lines_of(function).iter().map(|line| &*line.file))
     }
 
     /// What is known of the source of the instruction at `slot`.

@@ -10,7 +10,7 @@ use libbpf_rs::query::{LineInfo, MapInfoIter, ProgInfoIter, ProgInfoQueryOptions
 use libbpf_rs::{
     AsRawLibbpf as _, MapCore as _, MapFlags, MapHandle, MapType, Program, ProgramType,
 };
-use model::source::folder;
+use model::source::{folder, own_file};
 use model::{Caller, NOWHERE, Op, Text};
 
 use crate::variables;
@@ -89,7 +89,8 @@ impl KernelCode {
             let lines: Vec<_> = lines
                 .map(|(address, line)| (address, file_name(btf, line), line.line_num))
                 .collect();
-            let file = lines.first().and_then(|(_, file, _)| file.clone());
+            let files = lines.iter().filter_map(|(_, file, _)| file.as_deref());
+            let file = own_file(files).map(str::to_owned);
             let of = file.as_deref().map(folder);
             let of: Option<Vec<_>> = of.map(|names| names.into_iter().map(str::to_owned).collect());
             let main = main.get_or_insert_with(|| of.clone());
@@ -100,6 +101,10 @@ impl KernelCode {
                 caller,
             };
             self.functions.insert(start, function);
+            // In front of its first own line it is there, too.
+            let begin = lines.iter().find(|(_, it, _)| *it == file).cloned();
+            let begin = begin.map(|(_, file, line)| (start, file, line));
+            let lines = begin.into_iter().chain(lines).collect();
             self.add_lines(&name, lines, file.as_deref());
         }
     }
