@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use explain::why::Fault;
 use model::file::{self, Source};
-use model::{Advised, Kernel, Nanos};
+use model::{Advised, Interleave, Kernel, Nanos};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -94,6 +94,7 @@ struct MachineDraft {
     hz: Option<Spanned<u32>>,
     kernel: Option<Spanned<String>>,
     profile: Option<String>,
+    interleave: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -325,6 +326,7 @@ impl Reader<'_> {
                 hz: own_machine.hz.or(usual.hz),
                 kernel: own_machine.kernel.or(usual.kernel),
                 profile: own_machine.profile.or_else(|| usual.profile.clone()),
+                interleave: own_machine.interleave.or_else(|| usual.interleave.clone()),
                 ..usual.clone()
             },
         })
@@ -344,6 +346,8 @@ impl Reader<'_> {
             rate.map_err(|error| self.wrong(it, error))
         });
         let kernel = draft.kernel.as_ref().map(|it| self.kernel(it));
+        let interleave = draft.interleave.as_ref();
+        let interleave = interleave.map(|it| self.of::<Interleave>(it));
         Ok(MachineChange {
             cpus: within(&draft.cpus, CPUS_MAX)?,
             smt: within(&draft.smt, SMT_MAX)?,
@@ -352,6 +356,7 @@ impl Reader<'_> {
             hz: hz.transpose()?,
             kernel: kernel.transpose()?,
             profile: draft.profile.clone(),
+            interleave: interleave.transpose()?,
             ..MachineChange::default()
         })
     }

@@ -22,7 +22,7 @@ status = "shown"
 command = "scx_x --fast 'a b'"
 load = "desk"
 duration = "2s"
-machine = { cpus = 2, kernel = "7.2" }
+machine = { cpus = 2, kernel = "7.2", interleave = "seed:7" }
 
 [shows]
 class = ["lost"]
@@ -47,6 +47,9 @@ fn a_case_has_a_run_near_loads_and_a_signature() {
     let [near] = run.near.try_into().unwrap();
     assert_eq!((near.machine.cpus, near.machine.hz), (Some(2), Some(1000)));
     assert_eq!(near.duration, run.load.duration);
+    let interleave: Option<model::Interleave> = "seed:7".parse().ok();
+    assert_eq!(run.load.machine.interleave, interleave);
+    assert_eq!(near.machine.interleave, interleave);
     assert_eq!(run.shows.classes, [explain::why::Fault::Lost]);
 }
 
@@ -144,6 +147,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
         "c.toml:21:6: found 0.5; expected a factor",
     ),
     ("hz = 1000", "hz = 10", "c.toml:23:18: a kernel ticks 100"),
+    ("seed:7", "seed:x", "`x` is no number for a seed"),
 ];
 
 #[test]
