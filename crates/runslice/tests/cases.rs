@@ -174,6 +174,17 @@ fn a_ratio_is_held_against_the_median_of_the_good_versions() {
 }
 
 #[test]
+fn a_number_that_the_load_does_not_have_is_refused() {
+    let folder = Folder::new("unknown");
+    let worse = "worse = \"p99 wait of shel\"\nby = 1.5";
+    folder.case("u", ("\"1\"", "\"2\""), "shown", worse);
+    let (out, err) = folder.said("cases u.toml --programs built --seeds 3", 2);
+    assert_eq!(out, "");
+    assert!(err.contains("this load has no group `shel`"), "{err}");
+    assert!(err.contains("shell"), "{err}");
+}
+
+#[test]
 fn a_case_whose_version_is_missing_or_bad_cannot_run() {
     let folder = Folder::new("missing");
     folder.case("m", ("\"1\"", "\"2\", \"9\""), "shown", LOST);

@@ -9,7 +9,7 @@ use model::seeds;
 use super::case::{CaseLoad, CaseRun, CaseStatus, PublicCase};
 use super::see::CaseSeen;
 use super::versions;
-use crate::error::{Error, in_full};
+use crate::error::{Error, UsageError, in_full};
 use crate::policy::FoundPolicy;
 use crate::services::Services;
 
@@ -163,7 +163,10 @@ impl CaseJudge<'_> {
         let mut versions = Vec::new();
         for version in &ready {
             match self.runs_of(services, run, version) {
-                Ok(runs) => versions.push(runs),
+                Ok(runs) => {
+                    refuse_unknown(case, &runs)?;
+                    versions.push(runs);
+                }
                 Err(error) => {
                     services.check()?;
                     let why = format!("{}: {}", version.version, in_full(&error));
@@ -238,6 +241,16 @@ impl CaseJudge<'_> {
             near_shown: Vec::new(),
             usual: None,
         })
+    }
+}
+
+/// Refuses a number that a load does not have: no run could show it.
+fn refuse_unknown(case: &PublicCase, version: &VersionRuns) -> anyhow::Result<()> {
+    let near = version.near.iter().map(|(_, seen)| seen);
+    let mut all = version.runs.iter().chain(near);
+    match all.find_map(|seen| seen.unknown.clone()) {
+        Some(unknown) => Err(UsageError::new(unknown.at(&case.name)).into()),
+        None => Ok(()),
     }
 }
 

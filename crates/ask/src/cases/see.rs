@@ -1,7 +1,7 @@
 //! What is seen of a case in one run.
 
 use explain::why::{Fault, Finding, Observer, PolicyLine};
-use model::{ExitKind, SimTime};
+use model::{Advised, ExitKind, SimTime};
 use workload::RunSpec;
 
 use crate::goal::Goal;
@@ -31,6 +31,8 @@ pub struct CaseSeen {
     pub starved: usize,
     /// The number that the signature asks for.
     pub value: Option<f64>,
+    /// Why the load has no such number, if the run went to its end without it.
+    pub unknown: Option<Advised>,
 }
 
 impl CaseSeen {
@@ -55,6 +57,8 @@ impl CaseSeen {
         let ended = (exit.kind != ExitKind::Unreg || exit.fault.is_some())
             .then(|| format!("{}: {}", exit.kind.reason(), exit.message));
         let value = goal.and_then(|it| it.value(&metrics, &outcome.report));
+        let whole = goal.filter(|_| ended.is_none());
+        let unknown = whole.and_then(|it| it.check(&outcome.report).err());
         let finding = observer.finding();
         // As in `judge_starved()`, which leaves programs out.
         let is_fault = finding.as_ref().is_some_and(Finding::is_fault);
@@ -68,6 +72,7 @@ impl CaseSeen {
             ended,
             starved,
             value,
+            unknown,
             ..Self::default()
         };
         Ok(match finding {
