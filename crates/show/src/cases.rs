@@ -90,25 +90,22 @@ pub fn list(cases: &[PublicCase], width: Option<usize>, to: &mut dyn Write) -> i
 /// # Errors
 /// When `to` does not take it.
 pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(
-        to,
-        "| case | bad / good | status | showed it | explained as |"
-    )?;
-    writeln!(to, "| --- | --- | --- | --- | --- |")?;
+    writeln!(to, "| case | bad / good | showed it | explained as |")?;
+    writeln!(to, "| --- | --- | --- | --- |")?;
     for result in results {
         let case = &result.case;
         let bad = result.versions.iter().find(|it| it.is_bad);
-        let status = match result.verdict {
-            CaseVerdict::Shown | CaseVerdict::NotShown(_) => word(result),
-            CaseVerdict::CannotRun(_) | CaseVerdict::Listed => case.status.word(),
+        let showed = match (&result.verdict, bad) {
+            (CaseVerdict::Shown, Some(bad)) => count(bad),
+            (CaseVerdict::NotShown(_), Some(bad)) => format!("{}: not shown", count(bad)),
+            _ => case.status.word().to_owned(),
         };
         writeln!(
             to,
-            "| {} | {} / {} | {status} | {} | {} |",
+            "| {} | {} / {} | {showed} | {} |",
             case.name,
             case.bad.join(", "),
             case.good.join(", "),
-            bad.map(count).unwrap_or_default(),
             bad.map(|it| seen(result, it))
                 .unwrap_or_default()
                 .replace('|', "\\|"),
