@@ -79,7 +79,7 @@ impl AnswerKind {
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
-            Self::Results | Self::Comparison | Self::Choice => 2,
+            Self::Results | Self::Comparison | Self::Choice | Self::Cases => 2,
             Self::Score => score_file::VERSION,
             _ => 1,
         }

@@ -215,7 +215,13 @@ fn without_programs_cases_are_listed() {
     assert_eq!(out, "");
     let text = fs::read_to_string(folder.0.join("cases.json")).expect("written");
     let document: Value = serde_json::from_str(&text).expect("JSON");
-    assert!(document["cases"].as_array().expect("a list").len() >= 8);
+    let cases = document["cases"].as_array().expect("a list");
+    assert!(cases.len() >= 8);
+    for case in cases {
+        assert!(case["status"].is_string(), "{case}");
+        assert!(case["verdict"].is_null(), "nothing ran: {case}");
+        assert!(case["as_its_file_says"].is_null(), "nothing ran: {case}");
+    }
     let (_, err) = folder.said("cases lavd-renq", 2);
     assert!(err.contains("did you mean `lavd-reenq`?"), "{err}");
 }

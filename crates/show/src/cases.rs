@@ -136,6 +136,7 @@ fn of_result(result: &CaseResult) -> Value {
         CaseVerdict::Shown | CaseVerdict::Listed => &[],
     };
     let versions: Vec<Value> = result.versions.iter().map(of_version).collect();
+    let ran = result.verdict != CaseVerdict::Listed;
     json!({
         "case": case.name,
         "scheduler": case.scheduler,
@@ -148,9 +149,9 @@ fn of_result(result: &CaseResult) -> Value {
         "status": case.status.word(),
         "reason": case.reason,
         "seen_on_kernel": case.seen_on_kernel,
-        "verdict": word(result),
+        "verdict": ran.then(|| word(result)),
         "reasons": reasons,
-        "as_its_file_says": !result.is_otherwise(),
+        "as_its_file_says": ran.then(|| !result.is_otherwise()),
         "versions": versions,
     })
 }
