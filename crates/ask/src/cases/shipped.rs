@@ -25,6 +25,7 @@ pub(super) const CASES: &[ShippedFile] = files!["":
     "bpfland-primary",
     "bpfland-rt",
     "bpfland-weight",
+    "chaos-quiet-cpu",
     "cosmos-deferred",
     "cosmos-sleeper-lag",
     "cosmos-slice",
@@ -51,6 +52,8 @@ pub(super) const CASES: &[ShippedFile] = files!["":
     "layered-affinity",
     "mitosis-cpuset",
     "mitosis-empty-cell",
+    "mitosis-local",
+    "mitosis-outside",
     "mitosis-vtime",
     "p2dq-612",
     "p2dq-affinity",
@@ -66,8 +69,11 @@ pub(super) const CASES: &[ShippedFile] = files!["":
 
 /// Every file of cases/loads/.
 pub(super) const LOADS: &[ShippedFile] = files!["loads/":
+    "bound-outside",
     "desktop-rt",
     "flash-overtaking",
+    "hogs-beside-workers",
+    "idle-delayed",
     "lavd-reenq",
     "local-refilled",
     "migrate-disabled",
