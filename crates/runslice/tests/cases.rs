@@ -87,10 +87,8 @@ fn a_case_is_shown_if_bad_versions_show_it_and_good_ones_are_clean() {
             0,
         )
         .0;
-    assert!(
-        table.contains("| c | 1, 1.5 / 2, 3 | 4 of 4 | lost"),
-        "{table}"
-    );
+    assert!(table.contains("showed it, of 4"), "{table}");
+    assert!(table.contains("| c | 1, 1.5 | 4 | lost"), "{table}");
 }
 
 #[test]

@@ -90,22 +90,26 @@ pub fn list(cases: &[PublicCase], width: Option<usize>, to: &mut dyn Write) -> i
 /// # Errors
 /// When `to` does not take it.
 pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
-    writeln!(to, "| case | bad / good | showed it | explained as |")?;
+    let first = results.iter().find_map(|it| it.versions.first());
+    let runs = first.map_or(0, |it| it.runs.len());
+    writeln!(
+        to,
+        "| case | bad version | showed it, of {runs} | explained as |"
+    )?;
     writeln!(to, "| --- | --- | --- | --- |")?;
     for result in results {
         let case = &result.case;
         let bad = result.versions.iter().find(|it| it.is_bad);
         let showed = match (&result.verdict, bad) {
-            (CaseVerdict::Shown, Some(bad)) => count(bad),
-            (CaseVerdict::NotShown(_), Some(bad)) => format!("{}: not shown", count(bad)),
+            (CaseVerdict::Shown, Some(bad)) => bad.count().to_string(),
+            (CaseVerdict::NotShown(_), Some(bad)) => format!("{}: not shown", bad.count()),
             _ => case.status.word().to_owned(),
         };
         writeln!(
             to,
-            "| {} | {} / {} | {showed} | {} |",
+            "| {} | {} | {showed} | {} |",
             case.name,
             case.bad.join(", "),
-            case.good.join(", "),
             bad.map(|it| seen(result, it))
                 .unwrap_or_default()
                 .replace('|', "\\|"),
@@ -202,15 +206,10 @@ fn why(result: &CaseResult) -> String {
     }
 }
 
-/// How many runs show the case, of all.
-fn count(version: &VersionRuns) -> String {
-    format!("{} of {}", version.count(), version.runs.len())
-}
-
 /// In how many runs a bad version shows the case, and how many of a good one are clean.
 fn runs(version: &VersionRuns) -> String {
     if version.is_bad {
-        return format!("{} show it", count(version));
+        return format!("{} of {} show it", version.count(), version.runs.len());
     }
     let (clean, all) = version.clean();
     format!("{clean} of {all} clean")
