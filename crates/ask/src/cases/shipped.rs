@@ -50,9 +50,11 @@ pub(super) const CASES: &[ShippedFile] = files!["":
     "lavd-migrate-disabled",
     "lavd-reenq",
     "layered-affinity",
+    "mitosis-bound",
     "mitosis-cpuset",
     "mitosis-empty-cell",
     "mitosis-local",
+    "mitosis-long-run",
     "mitosis-outside",
     "mitosis-vtime",
     "p2dq-612",
@@ -69,6 +71,7 @@ pub(super) const CASES: &[ShippedFile] = files!["":
 
 /// Every file of cases/loads/.
 pub(super) const LOADS: &[ShippedFile] = files!["loads/":
+    "bound-beside-hogs",
     "bound-outside",
     "desktop-rt",
     "flash-overtaking",
@@ -76,6 +79,7 @@ pub(super) const LOADS: &[ShippedFile] = files!["loads/":
     "idle-delayed",
     "lavd-reenq",
     "local-refilled",
+    "low-weight-alone",
     "migrate-disabled",
     "nearly-full",
     "nice-gap",
