@@ -5,9 +5,10 @@
 # usage: scripts/cases.sh [FOLDER [CASE...]]
 #
 # FOLDER (default: runslice-cases in the folder for temporary files) keeps the programs, each as
-# SCHEDULER-VERSION, so that a version is built once. CASE is the name of a file of cases/; without
-# one all that have a run are tried. A version that does not build is left out, and its case cannot
-# run. Nothing of the schedulers is kept in this repository.
+# SCHEDULER-VERSION, so that a version is built once. Behind the name of one whose object is run
+# alone, as cases with `set` ask, stands .bpf.o. CASE is the name of a file of cases/; without one
+# all that have a run are tried. A version that does not build is left out, and its case cannot run.
+# Nothing of the schedulers is kept in this repository.
 #
 # SCX=DIR names a checkout of sched-ext/scx with its history. Versions that lie between two releases
 # (git-HASH) are built from there; without it they are left out.
@@ -72,8 +73,8 @@ from() { # SCHEDULER VERSION
 
 # The lock file of the version's author is used: with newer libraries old versions fail. One target
 # folder for all, since they share most of what they depend on.
-build() { # SCHEDULER VERSION CLANG
-    program=$folder/$1-$2
+build() { # SCHEDULER VERSION CLANG ENDING
+    program=$folder/$1-$2$4
     [ ! -x "$program" ] || return 0
     what=$(from "$1" "$2") || return 1
     say "building $1 $2"
@@ -105,8 +106,12 @@ for name in $cases; do
     fi
     scheduler=$(words "$file" scheduler)
     clang=${BPF_CLANG:-$(words "$file" clang)}
+    ending=
+    if grep -q '^set = ' "$file"; then
+        ending=.bpf.o
+    fi
     for version in $(words "$file" bad) $(words "$file" good); do
-        build "$scheduler" "$version" "${clang:-clang-19}" || all=1
+        build "$scheduler" "$version" "${clang:-clang-19}" "$ending" || all=1
     done
 done
 [ "${BUILD:-}" != only ] || exit $all

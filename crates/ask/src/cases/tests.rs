@@ -212,3 +212,26 @@ fn a_case_is_named_or_a_file() {
     let missing = find(&FILES, "no/such.toml").unwrap_err();
     assert!(missing.to_string().starts_with("cannot read no/such.toml"));
 }
+
+#[test]
+fn a_case_that_sets_something_is_run_as_an_object() {
+    let folder = std::env::temp_dir().join(format!("runslice-cases-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let object = policies::find("fifo").unwrap().object;
+    for (name, content) in [
+        ("scx_x-1.0", &b"a program"[..]),
+        ("scx_x-1.0.bpf.o", object),
+    ] {
+        fs::write(folder.join(name), content).unwrap();
+    }
+    let is_program = |text: &str| {
+        let case = read_case(text).unwrap();
+        let run = case.run.as_ref().unwrap();
+        let found = versions::open(&FILES, (&case, run), "1.0", &folder);
+        found.unwrap().unwrap().policy.program.is_some()
+    };
+    assert!(is_program(GOOD));
+    let set = GOOD.replace("[shows]", "set = [\"slice_ns=1000000\"]\n\n[shows]");
+    assert!(!is_program(&set));
+    fs::remove_dir_all(&folder).unwrap();
+}

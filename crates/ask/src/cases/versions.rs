@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::case::{CaseRun, PublicCase};
-use crate::policy::{self, FoundPolicy};
+use crate::policy::{self, FoundPolicy, Preparation};
 use crate::program::{self, ProgramOptions};
 use crate::services::Services;
 use crate::words;
 
 /// Endings of a version's file, in the order in which they are looked for. The first is that of a
-/// scheduler's own program.
+/// scheduler's own program, which comes last if the case says how an object is prepared.
 const ENDINGS: [&str; 4] = ["", ".bundle", ".bpf.o", ".bpf.c"];
 
 /// Finds `version` of the scheduler of `case` in `folder`; `None` if it is not there.
@@ -23,7 +23,11 @@ pub(super) fn open(
     folder: &Path,
 ) -> anyhow::Result<Option<FoundPolicy>> {
     let stem = format!("{}-{version}", case.scheduler);
-    for ending in ENDINGS {
+    let mut endings = ENDINGS;
+    if run.preparation != Preparation::default() {
+        endings.rotate_left(1);
+    }
+    for ending in endings {
         let path = folder.join(format!("{stem}{ending}"));
         if !services.is_file(&path) {
             continue;
