@@ -11,6 +11,7 @@
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::any::Any;
+use std::cell::Cell;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
@@ -27,13 +28,53 @@ use crate::memory::OutOfMemory;
 /// most, in builds without optimisation: nested calls, in each a chain of some hundred functions.
 const STACK_BYTES: usize = 4 << 20;
 
-/// What is moved from stack to stack.
-type Contents<H> = (H, Instance<H>);
-
 /// How a turn ended: a panic goes on in whoever drives it.
 type Ended = Result<(), Box<dyn Any + Send>>;
 
-type Turn<H> = Coroutine<Contents<H>, Contents<H>, (Contents<H>, Ended)>;
+type Turn<H> = Coroutine<Places<H>, (), Ended>;
+
+/// Where whoever drives the turns has host and instance. While a turn goes on their contents are on
+/// its stack, and nobody looks here.
+struct Places<H: Host> {
+    host: *mut H,
+    vm: *mut Instance<H>,
+}
+
+impl<H: Host> Clone for Places<H> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<H: Host> Copy for Places<H> {}
+
+/// How the turn that goes on gives them back. It lies on the turn's stack.
+struct WayBack<H: Host> {
+    yielder: NonNull<Yielder<Places<H>, ()>>,
+    /// Those of who has resumed the turn last.
+    places: Cell<Places<H>>,
+}
+
+impl<H: Host> WayBack<H> {
+    /// Moves host and instance to whoever drives the turns, and here again when that resumes this
+    /// one.
+    fn wait(&self, host: &mut H, vm: &mut Instance<H>) {
+        let unwinds = Abort;
+        // SAFETY: Both sides are moved from before they are moved to, and whoever has references
+        // to the places without contents waits meanwhile. The yielder lives as long as the turn. If
+        // it unwound the process would end.
+        unsafe {
+            let there = self.places.get();
+            ptr::copy_nonoverlapping(ptr::from_mut(host), there.host, 1);
+            ptr::copy_nonoverlapping(ptr::from_mut(vm), there.vm, 1);
+            let there = self.yielder.as_ref().suspend(());
+            ptr::copy_nonoverlapping(there.host, ptr::from_mut(host), 1);
+            ptr::copy_nonoverlapping(there.vm, ptr::from_mut(vm), 1);
+            self.places.set(there);
+        }
+        mem::forget(unwinds);
+    }
+}
 
 /// The turns of a host.
 pub struct TurnStacks<H: Host + 'static> {
@@ -76,11 +117,25 @@ impl<H: Host + 'static> TurnStacks<H> {
         body: impl FnOnce(&mut H, &mut Instance<H>) + 'static,
     ) -> bool {
         let stack = self.stacks.pop().unwrap_or_else(new_stack);
-        let turn = Turn::with_stack(stack, |way, (mut host, mut vm): Contents<H>| {
-            vm.aside.set_way(Some(NonNull::from(way).cast()));
+        let turn = Turn::with_stack(stack, |yielder, places: Places<H>| {
+            // SAFETY: Whoever has the references waits in `go_on`.
+            let mut host = unsafe { ptr::read(places.host) };
+            // SAFETY: As the host.
+            let mut vm = unsafe { ptr::read(places.vm) };
+            let way = WayBack {
+                yielder: NonNull::from(yielder),
+                places: Cell::new(places),
+            };
+            vm.aside.set_way(Some(NonNull::from(&way).cast()));
             let ended = catch_unwind(AssertUnwindSafe(|| body(&mut host, &mut vm)));
             vm.aside.set_way(None);
-            ((host, vm), ended)
+            let places = way.places.get();
+            // SAFETY: The places have no contents, and whoever looks at them again waits.
+            unsafe {
+                ptr::write(places.host, host);
+                ptr::write(places.vm, vm);
+            }
+            ended
         });
         if number >= self.turns.len() {
             self.turns.resize_with(number + 1, || None);
@@ -104,11 +159,15 @@ impl<H: Host + 'static> TurnStacks<H> {
         mut turn: Turn<H>,
         (host, vm): (&mut H, &mut Instance<H>),
     ) -> bool {
-        let ended = lend(host, vm, |contents| match turn.resume(contents) {
-            CoroutineResult::Yield(contents) => (contents, None),
-            CoroutineResult::Return((contents, ended)) => (contents, Some(ended)),
-        });
-        let Some(ended) = ended else {
+        let places = Places {
+            host: ptr::from_mut(host),
+            vm: ptr::from_mut(vm),
+        };
+        // If it unwound, the places would have no contents.
+        let unwinds = Abort;
+        let resumed = turn.resume(places);
+        mem::forget(unwinds);
+        let CoroutineResult::Return(ended) = resumed else {
             self.turns[number] = Some(turn);
             return false;
         };
@@ -146,26 +205,6 @@ impl Drop for Abort {
     }
 }
 
-/// Moves host and instance to `others`, and back what that gives.
-fn lend<H: Host, R>(
-    host: &mut H,
-    vm: &mut Instance<H>,
-    others: impl FnOnce(Contents<H>) -> (Contents<H>, R),
-) -> R {
-    let unwinds = Abort;
-    // SAFETY: The places have contents again before anybody looks at them: whoever has the
-    // references waits here, and if `others` unwound the process would end.
-    let result = unsafe {
-        let contents = (ptr::read(host), ptr::read(vm));
-        let ((its_host, its_vm), result) = others(contents);
-        ptr::write(host, its_host);
-        ptr::write(vm, its_vm);
-        result
-    };
-    mem::forget(unwinds);
-    result
-}
-
 impl<H: Host + 'static> Instance<H> {
     /// Whether [`Instance::suspend`] would wait.
     #[must_use]
@@ -182,18 +221,16 @@ impl<H: Host + 'static> Instance<H> {
         let Some(erased) = self.aside.way() else {
             return;
         };
-        let way: NonNull<Yielder<Contents<H>, Contents<H>>> = erased.cast();
+        let way: NonNull<WayBack<H>> = erased.cast();
         self.aside.set_way(None);
         let spare = self.aside.spare.pop();
         let spare = spare.expect("as many turns wait as was said");
         let mine = self.exchange_stack(spare);
         self.aside.waiting += 1;
-        lend(host, self, |contents| {
-            // SAFETY: It is on the stack of this turn, which has not ended, and is what `begin` has
-            // put there.
-            let way = unsafe { way.as_ref() };
-            (way.suspend(contents), ())
-        });
+        // SAFETY: It is on the stack of this turn, which has not ended, and is what `begin` has put
+        // there.
+        let way = unsafe { way.as_ref() };
+        way.wait(host, self);
         self.aside.waiting -= 1;
         let spare = self.exchange_stack(mine);
         self.aside.spare.push(spare);
