@@ -244,9 +244,35 @@ fn to_look_for_races_changes_no_event() {
 fn orders(policy: &str, load: &str, micros: u64) -> TriedOrders {
     let mut spec = spec(policy, load, 1, None);
     spec.duration = Some(Nanos::from_micros(micros));
+    tried(spec, false)
+}
+
+fn tried(spec: RunSpec, pairs: bool) -> TriedOrders {
     let jobs = NonZeroUsize::MIN;
-    let tried = Orders { spec, jobs }.ask(&Services::default(), &|| false);
-    tried.unwrap()
+    let asked = Orders { spec, jobs, pairs };
+    asked.ask(&Services::default(), &|| false).unwrap()
+}
+
+#[test]
+fn an_order_that_takes_two_stalls_is_found_with_two() {
+    let short = |policy| {
+        let mut spec = spec(policy, FOUR, 1, None);
+        spec.duration = Some(Nanos::from_micros(60));
+        spec
+    };
+    let once = tried(short("slab-flag"), false);
+    assert!(once.is_whole() && once.conflicts > 20 && once.pairs.is_none());
+    assert!(once.faults.is_empty(), "{:?}", once.faults);
+    let twice = tried(short("slab-flag"), true);
+    let pairs = twice.pairs.expect("no order with one has a fault");
+    assert!(pairs.tried > 0 && pairs.tried <= pairs.all && !pairs.is_over);
+    let fault = twice.faults.first().expect("two CPUs pass the flag");
+    assert_eq!(fault.stalls.len(), 2, "{fault:?}");
+    let at = Interleave::At(fault.stalls.clone());
+    let (_, summary, _) = run(&spec("slab-flag", FOUR, 1, Some(at)));
+    assert_eq!(Some(&summary.exit.message), fault.finding.message.as_ref());
+    // With a fault of one stall nobody asks for two.
+    assert!(tried(short("slab-open"), true).pairs.is_none());
 }
 
 #[test]
@@ -256,7 +282,7 @@ fn every_order_with_one_stall_is_tried() {
     assert_eq!(open.tried, open.conflicts * TriedOrders::SPANS.len());
     assert!(open.conflicts as u64 <= open.accesses);
     let fault = &open.faults[0];
-    let at = Interleave::At(Vec::from_iter(fault.stall));
+    let at = Interleave::At(fault.stalls.clone());
     let (_, summary, _) = run(&spec("slab-open", FOUR, 1, Some(at)));
     assert_eq!(Some(&summary.exit.message), fault.finding.message.as_ref());
     let locked = orders("slab-locked", FOUR, 300);
@@ -275,7 +301,7 @@ fn an_order_that_loses_a_task_is_found_however_short_it_is() {
     assert!(victim.since.expect("it waits").as_nanos() <= 300_000);
     // The run that is named shows it to everybody.
     let millis = fault.duration.get().div_ceil(1_000_000);
-    let at = Interleave::At(Vec::from_iter(fault.stall));
+    let at = Interleave::At(fault.stalls.clone());
     let again = spec("places-open", FOUR, millis, Some(at));
     let found = violation::find(&Services::default(), &again, &[]).unwrap();
     assert_eq!(found.map(|it| it.fault), Some(Fault::Lost));
@@ -320,7 +346,8 @@ fn sound_policies_starve_nobody_in_any_order() {
 fn what_goes_wrong_without_a_stall_is_said_first() {
     let tried = orders("faulty-drops", FOUR, 300);
     let fault = tried.undisturbed.expect("it drops every tenth task");
-    assert_eq!((fault.stall, fault.finding.fault), (None, Fault::Lost));
+    assert!(fault.stalls.is_empty());
+    assert_eq!(fault.finding.fault, Fault::Lost);
     assert_eq!(tried.tried, 0);
 }
 
@@ -331,6 +358,7 @@ fn orders_that_were_tried_before_the_time_was_over_are_kept() {
     let asked = Orders {
         spec: spec("slab-locked", FOUR, 1, None),
         jobs: NonZeroUsize::MIN,
+        pairs: false,
     };
     let tried = asked.ask(&Services::default(), &is_over).unwrap();
     assert_eq!((tried.tried, tried.is_whole()), (7, false));

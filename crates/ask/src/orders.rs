@@ -1,5 +1,6 @@
-//! Every order of a run in which one CPU stops once.
+//! Every order of a run in which one CPU stops once, and those near each other of two stalls.
 
+mod pairs;
 mod starved;
 
 use std::collections::BTreeSet;
@@ -9,6 +10,8 @@ use explain::why::{Fault, Finding, Observer, Right};
 use model::{Exit, Interleave, Nanos, SimTime, Stall};
 use sim::{Interleaved, Simulation};
 use workload::RunSpec;
+
+pub use self::pairs::TriedPairs;
 
 use crate::error::{Error, of_run};
 use crate::right;
@@ -28,13 +31,15 @@ pub const SHORT: Nanos = Nanos::from_millis(1);
 /// the order without a stall either.
 const STARVED: Nanos = Nanos::from_secs(1);
 
-/// Tries every order with one stall.
+/// Tries every order with one stall, and some with two.
 #[derive(Clone, Debug)]
 pub struct Orders {
     /// The run. Without a duration it takes 1 ms.
     pub spec: RunSpec,
     /// Threads.
     pub jobs: NonZeroUsize,
+    /// If none with one stall shows a fault, those with two are tried.
+    pub pairs: bool,
 }
 
 /// What came of it.
@@ -51,6 +56,8 @@ pub struct TriedOrders {
     pub reached: u64,
     /// Orders with a fault, in the order of their points.
     pub faults: Vec<OrderFault>,
+    /// Those with two stalls, if they were tried. All `faults` are of them then.
+    pub pairs: Option<TriedPairs>,
     /// What is wrong without any stall, if something is; then nothing else is tried.
     pub undisturbed: Option<Box<OrderFault>>,
 }
@@ -58,8 +65,8 @@ pub struct TriedOrders {
 /// An order that ends in a fault.
 #[derive(Clone, Debug)]
 pub struct OrderFault {
-    /// Where a CPU stops; `None`: nowhere.
-    pub stall: Option<Stall>,
+    /// Where CPUs stop, in the order of the points; none: nowhere.
+    pub stalls: Vec<Stall>,
     /// What is wrong.
     pub finding: Finding,
     /// After so much simulated time it shows.
@@ -125,6 +132,7 @@ impl Orders {
             tried: 0,
             reached: 0,
             faults: Vec::new(),
+            pairs: None,
             undisturbed: usual.fault.clone().map(Box::new),
         };
         if tried.undisturbed.is_some() {
@@ -138,11 +146,12 @@ impl Orders {
             is_cancelled: None,
             ..*services
         };
+        let stops = || is_over() || services.check().is_err();
         let one = |stall: &Stall| {
-            if is_over() || services.check().is_err() {
+            if stops() {
                 return Ok(None);
             }
-            tries.fault_of(*stall, &usual).map(Some)
+            tries.fault_of(&[*stall], &usual).map(Some)
         };
         let made = patient.map(&stalls, self.jobs, "orders", one)?;
         // Later ones may have been made beside the first one that was not.
@@ -150,6 +159,11 @@ impl Orders {
             tried.tried += 1;
             tried.reached = stall.point;
             tried.faults.extend(made);
+        }
+        if self.pairs && tried.is_whole() && tried.faults.is_empty() {
+            let firsts = (stalls.as_slice(), self.jobs);
+            let (pairs, faults) = tries.pairs(&patient, firsts, &usual, &stops)?;
+            (tried.pairs, tried.faults) = (Some(pairs), faults);
         }
         Ok(tried)
     }
@@ -166,21 +180,21 @@ struct Tries<'a> {
 
 impl Tries<'_> {
     fn undisturbed(&self, services: &Services<'_>) -> anyhow::Result<Undisturbed> {
-        let spec = self.order(None, self.length);
+        let spec = self.order(&[], self.length);
         let run = Simulation::new(&spec).with_options(violation::options());
         let finished = run.looking_for_races().start().map_err(of_run)?;
-        let (short, _) = self.run(None, self.length)?;
+        let (short, _) = self.run(&[], self.length)?;
         let duration = self.length + STARVED;
-        let (long, exit) = self.run(None, duration)?;
+        let (long, exit) = self.run(&[], duration)?;
         let mut fault = long.finding().filter(Finding::is_fault);
         if let Some(finding) = fault.as_mut().filter(|_| !exit.kind.is_error()) {
-            let run = (&self.order(None, duration), violation::options());
+            let run = (&self.order(&[], duration), violation::options());
             let is_contract =
                 trial::is_contract(finding) && trial::attempt(services, run, finding)?.is_contract;
             fault = fault.filter(|_| is_contract);
         }
         let fault = fault.map(|finding| OrderFault {
-            stall: None,
+            stalls: Vec::new(),
             finding,
             duration,
         });
@@ -197,17 +211,17 @@ impl Tries<'_> {
         })
     }
 
-    /// The run with a stall, if one is given, for so long.
-    fn order(&self, stall: Option<Stall>, duration: Nanos) -> RunSpec {
+    /// The run with these stalls, for so long.
+    fn order(&self, stalls: &[Stall], duration: Nanos) -> RunSpec {
         let mut spec = self.spec.clone();
-        spec.machine.interleave = Some(Interleave::At(Vec::from_iter(stall)));
+        spec.machine.interleave = Some(Interleave::At(stalls.to_vec()));
         spec.duration = Some(duration);
         spec
     }
 
     /// What was made of it: what was seen, and how it ended.
-    fn run(&self, stall: Option<Stall>, duration: Nanos) -> anyhow::Result<(Observer, Exit)> {
-        let spec = self.order(stall, duration);
+    fn run(&self, stalls: &[Stall], duration: Nanos) -> anyhow::Result<(Observer, Exit)> {
+        let spec = self.order(stalls, duration);
         let mut observer = right::judged_by(self.right, &spec, Observer::new(1, None));
         let run = Simulation::new(&spec).with_options(violation::options());
         let finished = run.with_sink(&mut observer).start().map_err(of_run)?;

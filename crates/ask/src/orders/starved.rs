@@ -12,16 +12,16 @@ use super::{OrderFault, STARVED, Tries, Undisturbed};
 const LONGER: u64 = 4;
 
 impl Tries<'_> {
-    /// What is wrong with the order with this stall, if anything is.
+    /// What is wrong with the order with these stalls, if anything is.
     pub(super) fn fault_of(
         &self,
-        stall: Stall,
+        stalls: &[Stall],
         usual: &Undisturbed,
     ) -> anyhow::Result<Option<OrderFault>> {
         let mut duration = self.length;
-        let (seen, exit) = self.run(Some(stall), duration)?;
+        let (seen, exit) = self.run(stalls, duration)?;
         let fault = |finding, duration| OrderFault {
-            stall: Some(stall),
+            stalls: stalls.to_vec(),
             finding,
             duration,
         };
@@ -33,14 +33,15 @@ impl Tries<'_> {
             return Ok(ejected(&seen, duration));
         }
         // A stall delays who waits behind it.
-        let odd = usual.longest + stall.span;
+        let stopped: u64 = stalls.iter().map(|stall| stall.span.get()).sum();
+        let odd = usual.longest + Nanos::new(stopped);
         let is_odd = |it: &OpenWait| it.is_beside_idle || seen.end().since(it.since) > odd;
         let mut waits = seen.open_waits();
         waits.retain(is_odd);
         let last = duration + STARVED;
         while !waits.is_empty() && duration < last {
             duration = Nanos::new(duration.get().max(1).saturating_mul(LONGER)).min(last);
-            let (seen, exit) = self.run(Some(stall), duration)?;
+            let (seen, exit) = self.run(stalls, duration)?;
             if exit.kind.is_error() {
                 return Ok(ejected(&seen, duration));
             }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
-use ask::orders::{OrderFault, Orders, SHORT, TriedOrders};
-use model::Nanos;
+use ask::orders::{OrderFault, Orders, SHORT, TriedOrders, TriedPairs};
+use model::{Interleave, Nanos};
 use serde_json::{Value, json};
 use workload::RunSpec;
 
@@ -15,15 +15,15 @@ use crate::exit::Status;
 use crate::explanation::{Explanation, json as shown, text};
 use crate::{interrupt, look, output};
 
-/// Prints whether an order with one stall shows a fault, with as many threads as `jobs` says, and
-/// tells what came of those that begin in the time.
+/// Prints whether an order with one stall shows a fault, or with two if `pairs` are asked for, with
+/// as many threads as `jobs` says, and tells what came of those that begin in the time.
 ///
 /// # Errors
 /// When the policy cannot be run.
 pub(super) fn print(
     spec: RunSpec,
     again: &Repeat<'_>,
-    (jobs, time): (Option<NonZeroUsize>, Option<Duration>),
+    (jobs, time, pairs): (Option<NonZeroUsize>, Option<Duration>, bool),
     is_json: bool,
 ) -> anyhow::Result<Status> {
     let (length, kernel) = (spec.duration.unwrap_or(SHORT), spec.machine.kernel);
@@ -31,7 +31,7 @@ pub(super) fn print(
     let until = time.map(|time| Instant::now() + time);
     let is_over = || until.is_some_and(|until| Instant::now() >= until);
     interrupt::keeps_results();
-    let tried = Orders { spec, jobs }.ask(&COMPUTER, &is_over);
+    let tried = Orders { spec, jobs, pairs }.ask(&COMPUTER, &is_over);
     let tried = tried.map_err(ask::Error::into_cause)?;
     let mut to = output::open(None)?;
     if is_json {
@@ -66,7 +66,8 @@ fn write_text(
         format!("the first {} of", tried.tried)
     };
     let all = format!("{part} {} orders with one stall", tried.all());
-    match tried.faults.len() {
+    let faults = tried.faults.iter().filter(|it| it.stalls.len() == 1);
+    match faults.count() {
         0 => writeln!(to, "{name}: no fault in {all}")?,
         count => writeln!(to, "{name}: a fault in {count} of {all}")?,
     }
@@ -76,6 +77,9 @@ fn write_text(
         "  stalls:  before {} of {} accesses, for {spans}",
         tried.conflicts, tried.accesses
     )?;
+    if let Some(pairs) = &tried.pairs {
+        write_pairs(to, pairs, tried.faults.len())?;
+    }
     if !tried.is_whole() {
         writeln!(
             to,
@@ -96,10 +100,28 @@ fn write_text(
     Ok(())
 }
 
+/// What came of two stalls.
+fn write_pairs(to: &mut dyn Write, pairs: &TriedPairs, faults: usize) -> std::io::Result<()> {
+    let part = if pairs.tried == pairs.all && !pairs.is_over {
+        "all".to_owned()
+    } else {
+        format!("the first {} of", pairs.tried)
+    };
+    let what = match faults {
+        0 => "no fault".to_owned(),
+        count => format!("a fault in {count}"),
+    };
+    let (near, all) = (TriedPairs::NEAR, pairs.all);
+    writeln!(
+        to,
+        "  pairs:   {part} {all} with a second stall before one of the next {near}: {what}"
+    )
+}
+
 fn write_fault(to: &mut dyn Write, fault: &OrderFault, again: &Repeat<'_>) -> anyhow::Result<()> {
     let explanation = Explanation {
         finding: Some(fault.finding.clone()),
-        again: Some(again.command("explain", fault.duration, fault.stall.as_ref())),
+        again: Some(again.command("explain", fault.duration, &fault.stalls)),
         ..Explanation::default()
     };
     Ok(write!(to, "{}", text::of(&explanation, look::width()))?)
@@ -108,9 +130,10 @@ fn write_fault(to: &mut dyn Write, fault: &OrderFault, again: &Repeat<'_>) -> an
 fn document(tried: &TriedOrders, again: &Repeat<'_>, (length, kernel): (Nanos, &str)) -> Value {
     let fault = |fault: &OrderFault| {
         json!({
-            "interleave": fault.stall.map(|stall| format!("at={stall}")),
+            "interleave": (!fault.stalls.is_empty())
+                .then(|| Interleave::At(fault.stalls.clone()).to_string()),
             "duration_ns": fault.duration.get(),
-            "command": again.command("explain", fault.duration, fault.stall.as_ref()),
+            "command": again.command("explain", fault.duration, &fault.stalls),
             "finding": shown::finding(&fault.finding),
         })
     };
@@ -126,6 +149,11 @@ fn document(tried: &TriedOrders, again: &Repeat<'_>, (length, kernel): (Nanos, &
         "orders": tried.all(),
         "tried": tried.tried,
         "reached": tried.reached,
+        "pairs": tried.pairs.map(|pairs| json!({
+            "near": TriedPairs::NEAR,
+            "orders": pairs.all,
+            "tried": pairs.tried,
+        })),
         "undisturbed": tried.undisturbed.as_deref().map(fault),
         "faults": faults,
     })

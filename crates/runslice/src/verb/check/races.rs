@@ -53,6 +53,17 @@ pub struct RaceOptions {
     #[arg(long = "for", value_name = "TIME", value_parser = wall_time::parse, requires = "orders")]
     length: Option<std::time::Duration>,
 
+    /// Stalls of an order for --orders, at most: 1 or 2. With 2, if no order with one shows a
+    /// fault, a second one is tried before each of the next 64 of these accesses, the nearest
+    /// first. Default: 1.
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        requires = "orders",
+        value_parser = clap::value_parser!(u8).range(1..=2)
+    )]
+    stalls: Option<u8>,
+
     /// Threads for --orders. Default: one for each CPU.
     #[arg(long, value_name = "NUMBER", requires = "orders")]
     jobs: Option<NonZeroUsize>,
@@ -114,7 +125,7 @@ pub fn print(
     };
     let again = Repeat { name, set, load };
     if options.orders {
-        let limits = (options.jobs, options.length);
+        let limits = (options.jobs, options.length, options.stalls == Some(2));
         return orders::print(spec, &again, limits, options.json);
     }
     let question = Races {
@@ -122,7 +133,7 @@ pub fn print(
         accepted: accepted(options.accepted.as_deref())?,
     };
     let report = question.ask(&COMPUTER).map_err(ask::Error::into_cause)?;
-    let again = |stall: &Stall| again.words("sim", duration, Some(stall));
+    let again = |stall: &Stall| again.words("sim", duration, std::slice::from_ref(stall));
     let mut to = output::open(None)?;
     if options.json {
         writeln!(to, "{:#}", document(&report, &again))?;

@@ -1,7 +1,7 @@
 //! How a run is repeated.
 
 use ask::words;
-use model::{Nanos, Stall};
+use model::{Interleave, Nanos, Stall};
 
 /// What a command has to say to repeat a run.
 pub(super) struct Repeat<'a> {
@@ -11,13 +11,13 @@ pub(super) struct Repeat<'a> {
 }
 
 impl Repeat<'_> {
-    /// The command that does `verb` with the run with this stall, in one line.
-    pub(super) fn command(&self, verb: &str, duration: Nanos, stall: Option<&Stall>) -> String {
-        self.words(verb, duration, stall).join(" ")
+    /// The command that does `verb` with the run with these stalls, in one line.
+    pub(super) fn command(&self, verb: &str, duration: Nanos, stalls: &[Stall]) -> String {
+        self.words(verb, duration, stalls).join(" ")
     }
 
     /// Its words, each as a shell takes it.
-    pub(super) fn words(&self, verb: &str, duration: Nanos, stall: Option<&Stall>) -> Vec<String> {
+    pub(super) fn words(&self, verb: &str, duration: Nanos, stalls: &[Stall]) -> Vec<String> {
         let mut words = vec!["runslice".to_owned(), verb.to_owned(), self.name.to_owned()];
         let mut put = |option: &str, value: String| words.extend([option.to_owned(), value]);
         for (name, value) in self.set {
@@ -25,8 +25,8 @@ impl Repeat<'_> {
         }
         put("-w", self.load.to_owned());
         put("--duration", exact(duration));
-        if let Some(stall) = stall {
-            put("--interleave", format!("at={stall}"));
+        if !stalls.is_empty() {
+            put("--interleave", Interleave::At(stalls.to_vec()).to_string());
         }
         words.iter().map(|word| words::quoted(word)).collect()
     }
@@ -54,7 +54,7 @@ mod tests {
             set: &[("slice_ns".to_owned(), "5".to_owned())],
             load: "a load.toml",
         };
-        let command = again.command("sim", Nanos::from_millis(50), None);
+        let command = again.command("sim", Nanos::from_millis(50), &[]);
         let (policy, load) = (r"'my policies/it'\''s.bpf.o'", "'a load.toml'");
         let want = format!("runslice sim {policy} --set slice_ns=5 -w {load} --duration 50ms");
         assert_eq!(command, want);
