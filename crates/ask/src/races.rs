@@ -1,7 +1,7 @@
 //! Races between the callbacks of a policy, and whether another order shows them.
 
 use bpf::SourceLine;
-use model::{Advised, Exit, Interleave, Nanos, Stall};
+use model::{Advised, Exit, Interleave, Nanos, SimTime, Stall};
 use sim::{FoundRace, Interleaved, RaceClass, Simulation};
 use workload::RunSpec;
 
@@ -131,7 +131,7 @@ impl Races {
     }
 
     fn answer(&self, services: &Services<'_>) -> anyhow::Result<RaceReport> {
-        let (found, exit) = self.run(services, Vec::new())?;
+        let (found, exit) = self.run(services, Vec::new(), None)?;
         let mut variables: Vec<RacingVariable> = Vec::new();
         for race in found.races {
             let known = variables.iter_mut();
@@ -193,10 +193,15 @@ impl Races {
             for span in SPANS {
                 let point = race.point;
                 let stall = Stall { point, span };
-                let (found, exit) = self.run(services, vec![stall])?;
+                // Nothing that comes behind the stall makes it a race.
+                let end = race.at.since(SimTime::ZERO) + span;
+                let (found, _) = self.run(services, vec![stall], Some(end))?;
                 let mut met = found.races.into_iter();
                 let met = met.find(|it| it.is_met && it.variable == race.variable);
                 if let Some(met) = met {
+                    let spec = self.order(vec![stall], None);
+                    let run = Simulation::new(&spec).with_options(violation::options());
+                    let exit = run.start().map_err(of_run)?.summary.exit;
                     let exit = Some(exit).filter(|exit| exit.kind.is_error());
                     return Ok(Some(ShownRace { stall, met, exit }));
                 }
@@ -205,14 +210,22 @@ impl Races {
         Ok(None)
     }
 
+    /// The run with these stalls, up to `end` if that is given.
+    fn order(&self, stalls: Vec<Stall>, end: Option<Nanos>) -> RunSpec {
+        let mut spec = self.spec.clone();
+        spec.machine.interleave = Some(Interleave::At(stalls));
+        spec.duration = spec.duration.into_iter().chain(end).min();
+        spec
+    }
+
     fn run(
         &self,
         services: &Services<'_>,
         stalls: Vec<Stall>,
+        end: Option<Nanos>,
     ) -> anyhow::Result<(Interleaved, Exit)> {
         services.check()?;
-        let mut spec = self.spec.clone();
-        spec.machine.interleave = Some(Interleave::At(stalls));
+        let spec = self.order(stalls, end);
         let run = Simulation::new(&spec).with_options(violation::options());
         let finished = run.looking_for_races().start().map_err(of_run)?;
         let found = finished.interleaved.unwrap_or_default();

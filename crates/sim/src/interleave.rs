@@ -325,6 +325,7 @@ impl Machine {
         let Some(races) = &mut all.races else {
             return;
         };
+        races.now = self.now;
         let address = access.address;
         if !races.names.contains_key(&address) && races.names.len() < MOST_RANGES {
             races.names.insert(address, vm.name_of(address));

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bpf::{Access, AccessKind, SourceLine};
-use model::CpuId;
+use model::{CpuId, SimTime};
 
 use super::state::LockKey;
 
@@ -55,6 +55,8 @@ pub struct FoundRace {
     pub count: u64,
     /// Number of the access that writes, when it was seen first: a stall there shows it.
     pub point: u64,
+    /// The time of that access.
+    pub at: SimTime,
     /// In this run another CPU wrote while a CPU stopped between its read and its write.
     pub is_met: bool,
 }
@@ -103,6 +105,7 @@ struct Touch {
     op: u32,
     kind: AccessKind,
     point: u64,
+    at: SimTime,
     /// Of a write: the read of its bytes before it in the same callback.
     read: Option<u32>,
     /// Locks that were held.
@@ -148,12 +151,15 @@ struct Seen {
     by_locks: bool,
     count: u64,
     point: u64,
+    at: SimTime,
     is_met: bool,
 }
 
 /// What the detectors know.
 #[derive(Clone, Debug)]
 pub(crate) struct Races {
+    /// The present. Whoever calls for an access writes it.
+    pub(crate) now: SimTime,
     clocks: Vec<Clock>,
     locks: BTreeMap<LockKey, Clock>,
     traces: BTreeMap<Range, Trace>,
@@ -177,6 +183,7 @@ impl Races {
         // Each CPU has done its first step, of which the others know nothing.
         let clock = |cpu: usize| (0..count).map(|other| u64::from(other == cpu)).collect();
         Self {
+            now: SimTime::ZERO,
             clocks: (0..count).map(clock).collect(),
             locks: BTreeMap::new(),
             traces: BTreeMap::new(),
@@ -315,6 +322,7 @@ impl Races {
             op: access.at,
             kind: access.kind,
             point,
+            at: self.now,
             read,
             held: held.clone(),
         };
@@ -430,6 +438,7 @@ impl Races {
             by_locks: false,
             count: 0,
             point: writes.point,
+            at: writes.at,
             is_met: false,
         });
         change(seen);
@@ -449,6 +458,7 @@ impl Races {
                 by_locks: seen.by_locks,
                 count: seen.count,
                 point: seen.point,
+                at: seen.at,
                 is_met: seen.is_met,
             };
             let same = |it: &&mut FoundRace| {
@@ -461,7 +471,7 @@ impl Races {
                     known.by_locks |= race.by_locks;
                     known.is_met |= race.is_met;
                     known.class = known.class.min(race.class);
-                    known.point = known.point.min(race.point);
+                    (known.point, known.at) = (known.point, known.at).min((race.point, race.at));
                 }
                 None => found.push(race),
             }
