@@ -56,7 +56,8 @@ void OP(lottery_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	}
 	for_each_queued(it, p, QUEUE, 0) {
-		if (p->pid == winner) {
+		/* Its affinity may have changed since the draw. */
+		if (p->pid == winner && bpf_cpumask_test_cpu(cpu, p->cpus_ptr)) {
 			scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
 			return;
 		}

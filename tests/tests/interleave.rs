@@ -39,6 +39,15 @@ const CHANGES: &str = "[task.a]\ncount = 6\n\
     setnice(self, 5), sleep(uniform(20us,90us)), setaffinity(self, {0-3}), setnice(self, 0) ]\"\n\
     [task.rt]\npolicy = \"fifo:10\"\ncount = 2\n\
     do = \"loop(inf)[ run(10us), sleep(uniform(50us,300us)) ]\"\n";
+/// Tasks whose affinity and nice value others change while they run and wait.
+const OTHERS: &str = "[task.a]\ncount = 6\n\
+    do = \"loop(inf)[ run(uniform(20us,200us)), setaffinity(b, {0-1}), run(30us), yield, \
+    setnice(b, 5), sleep(uniform(20us,90us)), setaffinity(b, {1-3}), setnice(b, 0), \
+    setaffinity(self, {2-3}), run(20us), setaffinity(self, {0-3}) ]\"\n\
+    [task.b]\ncount = 6\n\
+    do = \"loop(inf)[ run(uniform(10us,100us)), sleep(uniform(10us,90us)) ]\"\n\
+    [task.rt]\npolicy = \"fifo:10\"\ncount = 2\n\
+    do = \"loop(inf)[ run(10us), sleep(uniform(50us,300us)) ]\"\n";
 
 fn spec(policy: &str, load: &str, millis: u64, interleave: Option<Interleave>) -> RunSpec {
     let mut spec = Run {
@@ -394,6 +403,7 @@ fn false_alarms(policies: &[&str], seeds: std::ops::Range<u64>) -> Vec<String> {
             ("pipes", PIPES),
             ("forks", FORKS),
             ("changes", CHANGES),
+            ("others", OTHERS),
         ] {
             for seed in seeds.clone() {
                 let every = [2000, 300, 40][seed as usize % 3];
@@ -415,6 +425,17 @@ fn false_alarms(policies: &[&str], seeds: std::ops::Range<u64>) -> Vec<String> {
 fn shipped_policies_are_sound_however_cpus_come_in_between() {
     let shipped: Vec<_> = policies::ALL.iter().map(|policy| policy.name).collect();
     assert_eq!(false_alarms(&shipped, 0..3), Vec::<String>::new());
+}
+
+/// The lottery looks at its queue twice: to draw, and for the winner.
+#[test]
+fn an_affinity_that_changes_inside_a_callback_ejects_no_lesson() {
+    let lessons: Vec<_> = policies::LESSONS.iter().map(|policy| policy.name).collect();
+    assert_eq!(false_alarms(&lessons, 0..2), Vec::<String>::new());
+    for seed in 0..12 {
+        let (_, summary, _) = run(&spec("lottery", OTHERS, 30, seeded(seed, 40)));
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+    }
 }
 
 #[test]
