@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A policy that parts its CPUs between itself and the schedulers below it: each
- * of them gets as many, and it keeps the lowest and what is left over. What it
- * is granted by one above it parts anew. Its tasks wait in one queue.
+ * A policy that parts its CPUs between itself and the schedulers below it by
+ * the weights of their cgroups, its own being 100. It keeps the lowest ones and
+ * what is left over. What it is granted by one above it parts anew, as it does
+ * when a weight changes. Its tasks wait in one queue.
  *
  * It has the idea of scx_qmap (tools/sched_ext of kernel 7.3) and none of its
  * five queues.
@@ -16,6 +17,8 @@ const volatile u32 tag = 0;
 
 #define CPUS 64
 #define MOST_BELOW 4
+#define MOST_CGROUPS 64
+#define OWN_WEIGHT 100
 #define QUEUE 0
 #define CAPS (SCX_CAP_ENQ_IMMED | SCX_CAP_ENQ | SCX_CAP_PREEMPT | SCX_CAP_PERF)
 
@@ -31,6 +34,14 @@ struct below {
 };
 
 static struct below below[MOST_BELOW];
+
+/* What it was told last of a cgroup. */
+struct weight {
+	u64 cgroup;
+	u64 weight;
+};
+
+static struct weight weights[MOST_CGROUPS];
 
 /* The cids that it keeps. */
 static u64 own;
@@ -83,6 +94,32 @@ static __always_inline u64 lowest(u64 bits, u32 count)
 	return taken;
 }
 
+static __always_inline void keep_weight(u64 cgroup, u32 weight)
+{
+	for (u32 at = 0; at < MOST_CGROUPS; at++) {
+		if (!weights[at].cgroup || weights[at].cgroup == cgroup) {
+			weights[at].cgroup = cgroup;
+			weights[at].weight = weight;
+			break;
+		}
+	}
+}
+
+static __always_inline u64 weight_of(u64 cgroup)
+{
+	for (u32 at = 0; at < MOST_CGROUPS; at++) {
+		if (weights[at].cgroup == cgroup)
+			return weights[at].weight;
+	}
+	return OWN_WEIGHT;
+}
+
+/* How many of `count` CPUs one below gets, where all weigh `sum`. */
+static __always_inline u32 share(u32 at, u32 count, u64 sum)
+{
+	return below[at].id ? count * weight_of(below[at].id) / sum : 0;
+}
+
 static __always_inline void kick_own(void)
 {
 	for (u32 cid = 0; cid < CPUS; cid++) {
@@ -94,13 +131,14 @@ static __always_inline void kick_own(void)
 /* Parts what it has anew. */
 static __always_inline void part(void)
 {
-	u64 all = granted(), left = all;
-	u32 others = 0, each;
+	u64 all = granted(), left = all, sum = OWN_WEIGHT;
+	u32 count = count_of(all), others = 0;
 
 	for (u32 at = 0; at < MOST_BELOW; at++)
-		others += below[at].id != 0;
-	each = count_of(all) / (others + 1);
-	own = lowest(all, count_of(all) - each * others);
+		sum += below[at].id ? weight_of(below[at].id) : 0;
+	for (u32 at = 0; at < MOST_BELOW; at++)
+		others += share(at, count, sum);
+	own = lowest(all, count - others);
 	left &= ~own;
 	for (u32 at = 0; at < MOST_BELOW; at++) {
 		/* Who takes a right takes it from all below. */
@@ -108,7 +146,7 @@ static __always_inline void part(void)
 
 		if (!below[at].id)
 			continue;
-		now = lowest(left, each);
+		now = lowest(left, share(at, count, sum));
 		left &= ~now;
 		below[at].cids = now;
 		if (before & ~now) {
@@ -164,6 +202,20 @@ void OP_SLEEPABLE(sub_parts_sub_detach, struct scx_sub_detach_args *args)
 	part();
 }
 
+s32 OP_SLEEPABLE(sub_parts_cpuctl_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	use_arena(arena);
+	keep_weight(cgrp->kn->id, args->weight);
+	return 0;
+}
+
+void OP(sub_parts_cpuctl_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	use_arena(arena);
+	keep_weight(cgrp->kn->id, weight);
+	part();
+}
+
 void OP(sub_parts_caps_updated, const struct scx_cmask *cmask, u64 caps)
 {
 	use_arena(arena);
@@ -200,6 +252,8 @@ CID_POLICY(sub_parts_ops,
 	.select_cid = (void *)sub_parts_select_cid,
 	.enqueue = (void *)sub_parts_enqueue,
 	.dispatch = (void *)sub_parts_dispatch,
+	.cpuctl_init = (void *)sub_parts_cpuctl_init,
+	.cpuctl_set_weight = (void *)sub_parts_cpuctl_set_weight,
 	.sub_attach = (void *)sub_parts_sub_attach,
 	.sub_detach = (void *)sub_parts_sub_detach,
 	.sub_caps_updated = (void *)sub_parts_caps_updated,

@@ -116,6 +116,23 @@ fn what_is_granted_is_parted_anew_below() {
 }
 
 #[test]
+fn cpus_are_parted_by_the_weights_of_cgroups_also_when_one_changes() {
+    let heavy = TWO.replacen("[cgroup.a]", "[cgroup.a]\nweight = 300", 1);
+    let change = "[task.main]\ncgroup = \"/b\"\ncpus = \"0\"\n\
+        do = \"sleep(250ms), cgroup_weight(a, 100), suspend\"\n";
+    let (taker, summary) = run(&format!("{heavy}{change}"), vec![below("a", "1")]);
+    // The one that writes waits for its turn among five.
+    for (begin, end, roots) in [(150, 250, 1), (370, 500, 2)] {
+        let all = switches(&taker, begin, end);
+        assert!(all.len() > 10, "{all:?}");
+        for (cpu, task) in all {
+            assert_eq!(cpu >= roots, task < 4, "task {task} on CPU {cpu}");
+        }
+    }
+    assert_eq!(kept(&summary, "1"), Some("c"));
+}
+
+#[test]
 fn cpus_of_one_that_is_taken_off_go_back() {
     let load = TWO.replacen("count = 4", "count = 1", 1);
     let mut sub = below("a", "1");

@@ -596,7 +596,7 @@ const IMMED: (&str, &str) = ("insert_flags", "8589934592");
 /// All its tasks go to its global queue.
 const BARE: (&str, &str) = ("sub_ops.enqueue", "0");
 const PAIRS: [Pair; 5] = [
-    pair("1", "15", ("tag", "1"), [330, 320]),
+    pair("1", "15", ("to_local", "0"), [330, 320]),
     pair("1", "9", IMMED, [313, 312]),
     pair("0", "9", IMMED, [0, 0]),
     pair("1", "9", BARE, [7, 0]),
