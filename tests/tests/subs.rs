@@ -144,6 +144,43 @@ fn a_move_to_another_scheduler_is_told_to_both_and_by_no_move() {
 }
 
 #[test]
+fn changes_of_a_task_are_told_to_its_owner_and_weights_to_the_one_above_the_cgroup() {
+    let load = "[cgroup.a]\n[cgroup.d]\npath = \"/a/d\"\n\
+        [task.tvp]\ncgroup = \"/a\"\ncpus = \"1\"\ndo = \"run(inf)\"\n\
+        [task.main]\ncpus = \"0\"\ndo = \"sleep(150ms), setnice(tvp, 5), sleep(20ms), \
+        cgroup_weight(a, 50), cgroup_weight(d, 70), sleep(30ms), setaffinity(tvp, {0}), \
+        suspend\"\n";
+    let mut spec = spec(&[], load);
+    spec.policy.subs.push(below("a", &[]));
+    let (_, summary) = run(&spec);
+    assert_told(
+        &summary,
+        &[
+            "S1 stopping 0",
+            "S1 quiescent 20000000a",
+            "S1 set_weight 21",
+            "S1 runnable 100000000000000a",
+            "S1 running 2",
+        ],
+    );
+    assert_told(
+        &summary,
+        &["S0 cpuctl_set_weight 32", "S1 cpuctl_set_weight 46"],
+    );
+    assert_told(
+        &summary,
+        &[
+            "S1 stopping 0",
+            "S1 quiescent 20000000a",
+            "S1 set_cmask 1",
+            "S1 runnable 100000000000000a",
+        ],
+    );
+    // On the CPU that is left to it.
+    assert_told(&summary, &["S1 enqueue 40000", "S1 dequeue 0"]);
+}
+
+#[test]
 fn a_child_belongs_to_the_scheduler_of_its_cgroup() {
     let load = "[cgroup.a]\n[cgroup.aa]\npath = \"/a/aa\"\n\
         [task.tvm]\ncgroup = \"/a/aa\"\ncpus = \"1\"\ndo = \"sleep(150ms), fork(tvc), suspend\"\n\
