@@ -6,8 +6,11 @@
 #
 # FOLDER is that of scripts/published.sh, which must have run there: the headers of the kernel's
 # types and of libbpf are taken from its builds. The sources come from Debian's package
-# linux-source-7.2 through the lists of packages that `runslice vm --kernel 7.2` keeps. The user
-# space parts of the tests do not run; what they would set is 0, but for the exit points.
+# linux-source through the lists of packages that `runslice vm --kernel` keeps. The user space parts
+# of the tests do not run; what they would set is 0, but for the exit points.
+#
+# KERNEL=7.3 asks that kernel, and its tests that 7.2 (the default) has not; its types come from the
+# package linux-bpf-dev. BPF_CLANG is the compiler (clang-19; a kernel takes cid form of clang-22).
 #
 # Exit status: 0 when the simulated and the real kernel ended every policy in the same way, and
 # every scheduler ran as it should.
@@ -16,7 +19,9 @@ set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-${TMPDIR:-/tmp}/runslice-published}
 runslice=${RUNSLICE:-$here/target/release/runslice}
-package=linux-source-7.2
+kernel=${KERNEL:-7.2}
+package=linux-source-$kernel
+types=$([ "$kernel" = 7.2 ] || echo linux-bpf-dev)
 cd "$folder"
 mkdir -p selftests/share
 
@@ -26,12 +31,20 @@ if [ ! -d "selftests/$package" ]; then
     cd selftests
     for settings in "${XDG_CACHE_HOME:-$HOME/.cache}"/runslice/apt/*/etc/settings; do
         [ -f "$settings" ] || continue
-        APT_CONFIG=$settings apt-get --quiet=2 download "$package" 2>/dev/null && break
+        # Of one list, so that both are of one version.
+        # shellcheck disable=SC2086
+        APT_CONFIG=$settings apt-get --quiet=2 download $package $types 2>/dev/null && break
     done
     deb=$(find . -name "${package}_*.deb" | head -n 1)
     if [ -z "$deb" ]; then
-        echo "no package $package; let \`runslice vm --kernel 7.2 -- true\` fetch lists first" >&2
+        echo "no package $package; let \`runslice vm --kernel $kernel -- true\` fetch lists first" >&2
         exit 1
+    fi
+    if [ -n "$types" ]; then
+        mkdir -p "$package/types"
+        dpkg-deb --fsys-tarfile "$types"_*.deb |
+            tar -xO --wildcards '*/linux/bpf/vmlinux.h' >"$package/types/vmlinux.h"
+        rm -f "$types"_*.deb
     fi
     dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$package.tar.xz" | xz -dc |
         tar -x "$package/tools/testing/selftests/sched_ext" "$package/tools/sched_ext"
@@ -42,7 +55,11 @@ fi
 # ---- Objects ----
 
 tools=selftests/$package/tools
-types=$(find target/debug/build -path '*/scx_utils-bpf_h/arch/x86' | head -n 1)
+if [ -n "$types" ]; then
+    types=selftests/$package/types
+else
+    types=$(find target/debug/build -path '*/scx_utils-bpf_h/arch/x86' | head -n 1)
+fi
 libbpf=$(find target/debug/build -path '*/out/include/bpf/bpf_helpers.h' | head -n 1)
 if [ -z "$types" ] || [ -z "$libbpf" ]; then
     echo "no headers in $folder; run scripts/published.sh $folder first" >&2
@@ -66,11 +83,12 @@ done
 # What can run by itself. Left out: hotplug takes CPUs away, numa wants its flags, prog_run and the
 # maybe_null_fail ones are for the verifier, non_scx_kfunc_deny is no scheduler, and the others that
 # are not here (allowed_cpus, cyclic_kick_wait, dsp_local_on, nohz_tick, rt_stall) wait for what
-# their user space does.
+# their user space does. enable_cmask and two of dequeue are new in 7.3.
 plain="create_dsq ddsp_bogus_dsq_fail ddsp_vtimelocal_fail dequeue enq_last_no_enq_fails
 enq_select_cpu init_enable_count maximal maybe_null minimal peek_dsq select_cpu_dfl
 select_cpu_dfl_nodispatch select_cpu_dispatch select_cpu_dispatch_bad_dsq
 select_cpu_dispatch_dbl_dsp select_cpu_vtime"
+[ "$kernel" = 7.2 ] || plain="$plain dequeue_iter dequeue_remote enable_cmask"
 # Points 0 to 5 of exit: select_cpu, enqueue, dispatch, enable, init_task, init.
 points="0 1 2 3 4 5"
 policies=$(for name in $plain; do printf '%s ' "$name.bpf.o"; done
@@ -84,7 +102,7 @@ ending() {
 
 : >selftests/simulated
 for policy in $policies; do
-    end=$("$runslice" sim "selftests/share/$policy" --workload desk --cpus 2 --kernel 7.2 \
+    end=$("$runslice" sim "selftests/share/$policy" --workload desk --cpus 2 --kernel "$kernel" \
         --duration 1s 2>&1 | ending)
     printf '%s\t%s\n' "$policy" "${end:-ran}" >>selftests/simulated
 done
@@ -99,7 +117,7 @@ done
 } >selftests/share/all.sh
 rm -f selftests/share/said
 touch selftests/share/said
-"$runslice" vm --kernel 7.2 --cpus 2 --share selftests/share --timeout 300s --with sleep \
+"$runslice" vm --kernel "$kernel" --cpus 2 --share selftests/share --timeout 300s --with sleep \
     --with "$runslice" -- sh all.sh || true
 : >selftests/real
 for policy in $policies; do
@@ -117,7 +135,7 @@ done
 # ---- Table ----
 
 status=0
-printf '%-36s %-52s %s\n' policy simulated 'Linux 7.2.12'
+printf '%-36s %-52s %s\n' policy simulated "Linux $kernel"
 for policy in $policies; do
     one=$(awk -F '\t' -v policy="$policy" '$1 == policy { print $2 }' selftests/simulated)
     other=$(awk -F '\t' -v policy="$policy" '$1 == policy { print $2 }' selftests/real)
