@@ -35,7 +35,7 @@ pub fn find(services: &Services<'_>, text: &str) -> anyhow::Result<SubSpec> {
     if found.is_err() && argument.contains(" -") {
         return Err(UsageError::new(Advised::new(
             format!("--sub `{text}` is a command: a program attaches nothing below another one"),
-            "give the object that the program has in it, with knobs for what it would set",
+            "give its file alone, whose object is taken, with knobs for what it would set",
         ))
         .into());
     }

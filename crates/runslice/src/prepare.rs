@@ -63,7 +63,7 @@ impl Prepare {
         if !self.sub.is_empty() {
             let message = Advised::new(
                 "--sub attaches a scheduler below a policy that is given as an object",
-                "leave out --scheduler",
+                "give the program's file as the policy, with --set for what it would set",
             );
             return Err(UsageError::new(message));
         }
