@@ -96,7 +96,7 @@ policies=$(for name in $plain; do printf '%s ' "$name.bpf.o"; done
 
 # How it ended: the words behind "was ejected", with every task called TASK.
 ending() {
-    sed -n 's/.*was ejected[^:]*: //p' | head -n 1 |
+    sed -n '/No policy came to a result/!s/.*was ejected[^:]*: //p' | head -n 1 |
         sed 's/ (kind [0-9]*)//; s/[^ ]*\[[0-9]*\]/TASK/g; s/[^ ]*bpf\.c:[0-9]*: //; s/^$/-/'
 }
 
