@@ -55,7 +55,7 @@ impl Machine {
         self.speeds.as_ref().map_or(1024, |it| it.current(cpu))
     }
 
-    /// Time that an idle CPU needs to leave its state, picoseconds.
+    /// What it costs an idle CPU to leave its state, picoseconds of work.
     pub(crate) fn idle_exit_ps(&self, cpu: CpuId) -> u64 {
         let speeds = self.speeds.as_ref();
         speeds.map_or(0, |it| it.exit_ps(cpu, self.now))

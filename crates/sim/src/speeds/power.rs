@@ -148,8 +148,9 @@ impl Speeds {
         speed.power.energy_fj + idle
     }
 
-    /// Time that a CPU needs to leave the state in which it has idled until `now`, or its cluster
-    /// if that is off, picoseconds.
+    /// What leaving the state in which `cpu` has idled until `now` costs, or leaving that of its
+    /// cluster if that is off. It takes as long on every CPU, so it is that much work as the CPU
+    /// does in this time, picoseconds.
     pub(crate) fn exit_ps(&self, cpu: CpuId, now: SimTime) -> u64 {
         let class = self.hardware.class(cpu.0);
         let span = now.as_nanos() - self.cpus[cpu].power.idle_since.min(now.as_nanos());
@@ -160,7 +161,9 @@ impl Speeds {
         let stretch = now.as_nanos() - cluster.since.min(now.as_nanos());
         let off = class.cluster.as_ref().and_then(|it| it.off);
         let off = off.filter(|it| cluster.busy == 0 && it.residency_ns <= stretch);
-        own.max(off.map_or(0, |state| state.exit_ns)) * 1_000
+        let exit_ns = own.max(off.map_or(0, |state| state.exit_ns));
+        let work = u128::from(exit_ns) * 1_000 * u128::from(self.rate(cpu, 0, 1024));
+        (work >> 20) as u64
     }
 }
 
