@@ -5,6 +5,7 @@ mod file;
 mod memory;
 mod shipped;
 mod spread;
+mod timings;
 mod turbo;
 
 use std::ops::RangeInclusive;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CpuGroups, CpuPlaces};
 
+pub use timings::SmtTimings;
 pub use turbo::Ceiling;
 
 /// A rate of one: a CPU of capacity 1024 at its highest frequency does so many parts of a

@@ -44,7 +44,7 @@ pub use exit::{Exit, ExitKind};
 pub use fnv::Fnv1a;
 pub use hardware::{
     CAPACITY_ONE, Ceiling, ClusterPower, CpuClass, Governor, Hardware, HardwarePlaces, IdleState,
-    Opp, RATE_ONE, SmtShare, Sysfs,
+    Opp, RATE_ONE, SmtShare, SmtTimings, Sysfs,
 };
 pub use id::{CpuId, PerCpu, TaskId};
 pub use interleave::{Interleave, Stall};

@@ -147,3 +147,31 @@ fn the_sentence_of_the_parser_of_toml_is_never_cut() {
         );
     }
 }
+
+#[test]
+fn shares_of_threads_are_written_from_timings_that_say_something_of_them() {
+    let folder = folder!("advice-smt");
+    let write = |is_virtual: bool| {
+        let windows = ["[50000, 30000, 3400, 3400]"; 5].join(", ");
+        let pairs = ["cc", "cm", "mc", "mm"].map(|pair| format!("{pair} = [{windows}]\n"));
+        let head = "[timings]\nhost = \"h\"\ndate = \"d\"\n";
+        let text = format!("{head}virtual = {is_virtual}\n{}", pairs.concat());
+        fs::write(folder.join("t.toml"), text).expect("writable");
+    };
+    write(false);
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(["calibrate", "--smt", "t.toml"])
+        .current_dir(&folder)
+        .output()
+        .expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let want = "[smt]\ncc = 0.600 # 0.600 to 0.600\n";
+    assert!(output.status.success() && text.contains(want), "{text}");
+    write(true);
+    let said = told(&folder, &["calibrate", "--smt", "t.toml"]);
+    assert!(
+        said[0].contains("a virtual machine does not know"),
+        "{said:?}"
+    );
+    assert_eq!(said[1], "  measure on the computer itself");
+}

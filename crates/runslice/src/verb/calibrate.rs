@@ -1,12 +1,12 @@
 //! `runslice calibrate FILE`.
 
 use std::fmt::Write as _;
-use std::io::{BufReader, Write as _};
+use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use model::{Advised, Background, Profile, Sink};
+use model::{Advised, Background, Profile, Sink, SmtTimings};
 use stats::Flight;
 use stats::background::{BackgroundGroup, FEWEST, Turns};
 use traces::Tee;
@@ -23,7 +23,13 @@ use crate::{files, output, recording};
 pub struct Calibrate {
     /// A recording of a kernel: of `record --with bpf` or `play --events`. A long one of a
     /// machine that does what it will do later, without the load or with it.
-    file: PathBuf,
+    #[arg(required_unless_present = "smt")]
+    file: Option<PathBuf>,
+
+    /// Write what threads of a core leave each other, `[smt]` of a hardware file, from timings in
+    /// FILE. See docs/hardware.md.
+    #[arg(long, conflicts_with_all = ["group", "costs", "base", "name"])]
+    smt: bool,
 
     /// A group of tasks that is in the background, as `kernel` or `system=1`: `play` calls the
     /// kernel's threads `kernel`, the thread that reads events `recorder`, and all others that are
@@ -70,18 +76,55 @@ fn parse_group(text: &str) -> Result<BackgroundGroup, String> {
 }
 
 /// Measures what runs in the background of a recording, and how long calls of other CPUs take, and
-/// writes both as a profile.
+/// writes both as a profile. With `--smt` it writes shares of threads instead.
 ///
 /// # Errors
 /// When a file cannot be read or written, or nothing can be measured.
 pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
+    match &request.file {
+        Some(file) if request.smt => shares(file, request.output.as_deref()),
+        Some(file) => background(request, file),
+        None => Err(nothing_measured().into()),
+    }
+}
+
+/// Why `--smt` needs a file.
+fn nothing_measured() -> Advised {
+    // Without the list of CPUs nothing is known of them.
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    if cpus.split_whitespace().any(|word| word == "hypervisor") {
+        return SmtTimings::of_virtual_machine();
+    }
+    Advised::new(
+        "`--smt` measures nothing itself",
+        "name a file with timings (docs/hardware.md)",
+    )
+}
+
+/// Writes what threads of a core leave each other.
+fn shares(path: &Path, output: Option<&Path>) -> anyhow::Result<Status> {
+    output::spare(&[("the timings", Some(path))], &[("--output", output)])?;
+    let name = path.display().to_string();
+    let file = files::open(path).map_err(model::CannotRead::at(&name))?;
+    let text = io::read_to_string(file).map_err(model::CannotRead::at(&name))?;
+    let (table, said) = SmtTimings::parse(&text, &name)?.table()?;
+    for line in said {
+        say("calibrate", &line);
+    }
+    let mut to = output::open(output)?;
+    to.write_all(table.as_bytes())?;
+    to.flush()?;
+    Ok(Status::Done)
+}
+
+fn background(request: &Calibrate, recording: &Path) -> anyhow::Result<Status> {
     if !["ideal", "default-v0"].contains(&request.base.as_str()) {
         let message = format!("--base is `ideal` or `default-v0`, not `{}`", request.base);
         return Err(UsageError::new(message).into());
     }
     output::spare(
         &[
-            ("the recording", Some(&request.file)),
+            ("the recording", Some(recording)),
             ("--costs", request.costs.as_deref()),
         ],
         &[("--output", request.output.as_deref())],
@@ -93,14 +136,14 @@ pub fn run(request: &Calibrate) -> anyhow::Result<Status> {
     let mut turns = Turns::of(chosen);
     let mut flight = Flight::default();
     match &request.costs {
-        None => replay(&request.file, &mut Tee::new(vec![&mut turns, &mut flight]))?,
+        None => replay(recording, &mut Tee::new(vec![&mut turns, &mut flight]))?,
         Some(costs) => {
-            replay(&request.file, &mut turns)?;
+            replay(recording, &mut turns)?;
             replay(costs, &mut flight)?;
         }
     }
-    let entries = entries(&request.file, &turns)?;
-    let text = profile(request, &turns, &entries, &flight);
+    let entries = entries(recording, &turns)?;
+    let text = profile((request, recording), &turns, &entries, &flight);
     let file = request
         .output
         .as_deref()
@@ -146,11 +189,16 @@ fn entries(path: &Path, turns: &Turns) -> anyhow::Result<Vec<Background>> {
 }
 
 /// The text of the profile.
-fn profile(request: &Calibrate, turns: &Turns, entries: &[Background], flight: &Flight) -> String {
+fn profile(
+    (request, recording): (&Calibrate, &Path),
+    turns: &Turns,
+    entries: &[Background],
+    flight: &Flight,
+) -> String {
     let mut text = format!(
         "# Threads in the background: measured by `runslice calibrate` from {}, which has {} s of \
          {}.\n",
-        printable(&request.file.display().to_string()),
+        printable(&recording.display().to_string()),
         turns.elapsed(),
         counted(turns.cpus().into(), "CPU"),
     );
