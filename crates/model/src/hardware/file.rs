@@ -35,6 +35,10 @@ const PENALTY: u16 = 4096;
 /// Memory of another node takes 1.7 times as long (EPYC 7601, two dies of a package), in 1/1024.
 const REMOTE: u16 = 1740;
 
+const TABLES: [&str; 8] = [
+    "hardware", "class", "turbo", "llc", "nodes", "smt", "memory", "energy",
+];
+
 /// A figure from each node to each.
 type NodeMatrix = Vec<Vec<u16>>;
 
@@ -54,6 +58,12 @@ impl Hardware {
         let root = source.toml()?;
         let mut root = FileTable::root(source, root.get_ref());
         let head = root.require("hardware", "a table with the hardware's name")?;
+        // Else a class with a misspelt table is only unknown.
+        for (name, at, _) in root.entries() {
+            if !TABLES.contains(&name) {
+                return Err(source.error(at, Problem::unknown("key", name, TABLES)));
+            }
+        }
         let mut reader = HardwareReader {
             source,
             head: FileTable::new(source, "[hardware]".to_owned(), head)?,
@@ -61,7 +71,6 @@ impl Hardware {
         };
         let hardware = reader.hardware()?;
         reader.head.finish()?;
-        reader.root.finish()?;
         Ok(hardware)
     }
 }
@@ -500,6 +509,8 @@ impl<'a> HardwareReader<'a> {
         };
         let mut table = FileTable::new(self.source, format!("[{key}]"), value)?;
         let value = table.require("cpus", "the CPUs of each, as [4, 4]")?;
+        let all: u16 = cores.iter().map(|core| core.1).sum();
+        let expected = format!("{all} CPUs together, as `order` has");
         let mut rest = cores.iter();
         let mut blocks = Vec::new();
         for (number, size) in (0..).zip(self.list(value, "the CPUs of each, as [4, 4]")?) {
@@ -507,8 +518,7 @@ impl<'a> HardwareReader<'a> {
             let mut cpus = 0;
             while cpus < size {
                 let Some(core) = rest.next() else {
-                    let expected = "as many CPUs together as `order` has";
-                    return Err(table.unexpected(value, expected));
+                    return Err(table.unexpected(value, &expected));
                 };
                 cpus += u64::from(core.1);
                 blocks.push(number);
@@ -518,7 +528,7 @@ impl<'a> HardwareReader<'a> {
             }
         }
         if rest.next().is_some() {
-            return Err(table.unexpected(value, "as many CPUs together as `order` has"));
+            return Err(table.unexpected(value, &expected));
         }
         Ok(blocks)
     }
@@ -707,89 +717,4 @@ fn numbered<K: PartialEq>(cores: &[Core], key: impl Fn(usize, u16) -> K) -> Vec<
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Advice as _;
-
-    const GOOD: &str = "[hardware]\nname = \"mine\"\nsources = [\"me\"]\norder = [\"a*2\"]\n\
-                        [class.a]\ncapacity = 1024\n";
-
-    fn refused(text: &str) -> String {
-        Hardware::parse(text, "h.toml").unwrap_err().in_full()
-    }
-
-    #[test]
-    fn a_file_need_not_say_more_than_the_classes_and_their_order() {
-        let hardware = Hardware::parse(GOOD, "h.toml").unwrap();
-        assert_eq!((hardware.name.as_str(), hardware.cpus.len()), ("mine", 2));
-        assert!(!hardware.has_power());
-    }
-
-    #[test]
-    fn mistakes_are_told_with_their_places() {
-        for (from, to, want) in [
-            ("a*2", "b*2", "h.toml:4:11: unknown class `b`"),
-            ("a*2", "a*0", "h.toml:4:11: found \"a*0\""),
-            ("a*2", "a*2000", "h.toml:4:11: found \"a*2000\""),
-            (
-                "1024",
-                "1025",
-                "h.toml:6:12: `capacity` is the number 1025; expected 1 to 1024",
-            ),
-            (
-                "1024",
-                "512",
-                "h.toml:4:9: found no CPU has the capacity 1024",
-            ),
-            (
-                "1024",
-                "1024\ncolour = 1",
-                "h.toml:7:1: unknown key `colour`",
-            ),
-            (
-                "1024",
-                "1024\nopps = [\"2GHz\", \"1GHz\"]",
-                "h.toml:7:17: found",
-            ),
-            (
-                "1024",
-                "1024\nopps = [\"2\"]",
-                "h.toml:7:10: found \"2\"; expected a frequency",
-            ),
-            (
-                "1024",
-                "1024\nthreads = 3",
-                "h.toml:7:11: `threads` is the number 3",
-            ),
-            (
-                "1024",
-                "1024\nopps = [\"1GHz\", \"2GHz\"]\n[turbo]\na = [\"1: 1GHz\", \"2: 2GHz\"]",
-                "h.toml:9:18: found \"2: 2GHz\"; expected frequencies of `opps`",
-            ),
-            (
-                "1024",
-                "1024\n[turbo]\nb = []",
-                "h.toml:8:1: unknown class `b`",
-            ),
-            (
-                "1024",
-                "1024\n[llc]\ncpus = [3]",
-                "h.toml:8:8: found a list; expected as many",
-            ),
-            (
-                "1024",
-                "1024\n[llc]\ncpus = [2]\nsize = [\"0MiB\"]",
-                "h.toml:9:9: found the string \"0MiB\"; expected a size above zero",
-            ),
-            (
-                "\"me\"",
-                "",
-                "h.toml:3:11: found a list; expected at least one source",
-            ),
-        ] {
-            let said = refused(&GOOD.replace(from, to));
-            assert!(said.starts_with(want), "{from} -> {to}: {said}");
-        }
-        assert!(refused("[class.a]\ncapacity = 1024\n").contains("lacks `hardware`"));
-    }
-}
+mod tests;

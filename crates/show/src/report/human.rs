@@ -485,7 +485,11 @@ fn hardware(results: &Results) -> Table {
         .numbers_of("core", "half")
         .rank(4)
         .names("classes")
-        .rank(6);
+        .rank(6)
+        .numbers("misplaced")
+        .rank(7)
+        .numbers("remote")
+        .rank(8);
     let most = results
         .outcomes
         .iter()
@@ -514,6 +518,8 @@ fn hardware(results: &Results) -> Table {
                 row.sibling.to_string(),
                 row.shared_core.to_string(),
                 classes(&outcome.report, &row.group).join(", "),
+                row.misplaced.to_string(),
+                row.remote.to_string(),
             ]);
         }
     }
