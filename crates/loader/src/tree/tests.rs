@@ -101,7 +101,6 @@ fn each_kind_of_computer_has_its_own_files() {
     assert_eq!(read(&arm, &format!("{model}/cpus")), "4-5\n");
     assert_eq!(read(&arm, &format!("{model}/ps:2253000/power")), "599600\n");
     assert!(read(&arm, "proc/mounts").contains("debugfs /sys/kernel/debug"));
-    // O10: without SMT these would be little, and programs before scx 2137 do not find them so.
     arm.show_frequencies(&[300_000, 300_000]).unwrap();
     let now = |cpu| of_cpu(&arm, cpu, "cpufreq/scaling_cur_freq");
     assert_eq!((now(1).as_deref(), now(5).as_deref()), (Some("300000"), Some("2253000")));
@@ -121,6 +120,47 @@ fn each_kind_of_computer_has_its_own_files() {
     assert_eq!(of_cpu(&x3d, 0, rank).as_deref(), Some("166"));
     assert_eq!(of_cpu(&x3d, 16, rank).as_deref(), Some("236"));
     assert_eq!(of_cpu(&x3d, 0, "cache/index3/size").as_deref(), Some("98304K"));
+}
+
+/// What programs take for the capacity of each CPU: the first of these files of which CPUs have
+/// different ones.
+///
+/// Source: `scx_utils`, topology.rs.
+fn capacities(tree: &FolderTree, cpus: u16) -> Vec<u64> {
+    let files = [
+        "cpufreq/amd_pstate_prefcore_ranking",
+        "cpufreq/amd_pstate_highest_perf",
+        "acpi_cppc/highest_perf",
+        "cpu_capacity",
+        "cpufreq/cpuinfo_max_freq",
+    ];
+    let of_all = |file: &&str| -> Option<Vec<u64>> {
+        (0..cpus).map(|cpu| of_cpu(tree, cpu, file)?.parse().ok()).collect()
+    };
+    let differs = |all: &Vec<u64>| all.iter().any(|it| *it != all[0]);
+    files.iter().filter_map(of_all).find(differs).unwrap_or_default()
+}
+
+/// The CPUs below the mean, which programs call little if the biggest has so many tenths of the
+/// smallest one's capacity.
+fn little(name: &str, cpus: u16, tenths: u64) -> Vec<usize> {
+    let all = capacities(&of_hardware(name), cpus);
+    let (least, most) = (all.iter().min().unwrap(), all.iter().max().unwrap());
+    let is_wide = most * 10 >= least * tenths;
+    let (sum, count): (u64, u64) = (all.iter().sum(), cpus.into());
+    let is_little = |cpu: &usize| is_wide && all[*cpu] * count < sum;
+    (0..all.len()).filter(is_little).collect()
+}
+
+/// O10: E cores of 3.7 GHz beside 5.0 GHz are little for programs from scx 2137 on, and for none
+/// with its earlier threshold. A phone has the kinds that a user's log of scx 1991 has. By the
+/// ranks of its cores the die with the large cache is little, too.
+#[test]
+fn programs_find_little_cpus_where_reports_have_them() {
+    assert_eq!(little("i7-13700h", 20, 15), Vec::<usize>::new());
+    assert_eq!(little("i7-13700h", 20, 13), (12..20).collect::<Vec<_>>());
+    assert_eq!(little("pixel6", 8, 13), [0, 1, 2, 3]);
+    assert_eq!(little("ryzen-7950x3d", 32, 13), (0..16).collect::<Vec<_>>());
 }
 
 #[test]
