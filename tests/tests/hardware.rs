@@ -561,6 +561,25 @@ fn tasks_limit_the_frequency_of_the_cpu_where_they_are_runnable() {
 }
 
 #[test]
+fn a_governor_that_is_often_at_work_is_told_to_take_no_time() {
+    // The real-time task raises the frequency, and its end lowers it.
+    let notes = |sleep: &str| {
+        let tables = format!(
+            "stop = \"duration:200ms\"\n[machine]\nhardware = \"pixel6\"\n\
+             [task.A]\ncpus = \"0\"\npolicy = \"fifo:50\"\n\
+             do = \"loop(inf)[ run(100us), sleep({sleep}) ]\"\n"
+        );
+        at_speed("20", &tables).1.notes.join("\n")
+    };
+    let said = notes("4ms");
+    assert!(
+        said.contains("the governor's threads take no time here; "),
+        "{said}"
+    );
+    assert_eq!(notes("50ms"), "");
+}
+
+#[test]
 fn limits_of_tasks_that_no_target_asks_for_are_told() {
     let run = Run::new("fifo", "[task.t]\ndo = \"run(1ms)\"");
     let load = "stop = \"duration:50ms\"\n[machine]\nhardware = \"pixel6\"\n\

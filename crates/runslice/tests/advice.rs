@@ -175,3 +175,26 @@ fn shares_of_threads_are_written_from_timings_that_say_something_of_them() {
     );
     assert_eq!(said[1], "  measure on the computer itself");
 }
+
+#[test]
+fn what_the_cpus_of_a_machine_lack_is_told() {
+    let folder = folder!("advice-hardware");
+    let sim = |machine: &[&str]| {
+        let words = ["sim", "eevdf", "-w", "desk", "--duration", "300ms"];
+        let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+            .args([&words[..], machine].concat())
+            .current_dir(&folder)
+            .output()
+            .expect("it starts");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let (free, baseline) = ("threads of a core do not slow", "it knows no capacities");
+    let said = sim(&["--smt", "2"]);
+    assert!(said.contains(free) && !said.contains(baseline), "{said}");
+    let said = sim(&["--hardware", "pixel6"]);
+    assert!(said.contains(baseline) && !said.contains(free), "{said}");
+    let choose = ["choose", "fifo", "-w", "desk", "--duration", "300ms"];
+    let energy = ["--hardware", "i7-13700h", "--goal", "energy"];
+    let said = told(&folder, &[&choose[..], &energy].concat());
+    assert!(said.concat().contains("power"), "{said:?}");
+}
