@@ -8,9 +8,8 @@
 //!   powers of that machine.
 //! - scx 3259: lavd keeps a hog on the E cores of Lunar Lake, 30 against 60 frames a second. The
 //!   program, and capacities of that machine.
-//! - scx 3115: p2dq's `--enable-eas` sorts tasks by size. The program; that a policy sees no sizes
-//!   of CPUs on hybrids with threads is tested here.
-//! - Phoronix 2018: EAS saves 1 to 2 % on Juno and `HiKey960`. A baseline that places by energy.
+//! - scx 3115: p2dq's `--enable-eas` sorts tasks by size. The program; what a policy sees of CPUs
+//!   on hybrids with threads and without is tested here.
 
 use std::sync::Arc;
 
@@ -35,7 +34,7 @@ pub(crate) fn bare(tables: &str) -> (Collector, Summary) {
 }
 
 /// A run of `tasks` on the machine of a hardware file.
-fn spec_on(hardware: &str, tasks: &str) -> RunSpec {
+pub(crate) fn spec_on(hardware: &str, tasks: &str) -> RunSpec {
     let hardware = Hardware::parse(hardware, "m.toml").unwrap_or_else(|error| panic!("{error}"));
     let text = format!("[workload]\nname = \"test\"\n{tasks}");
     let workload = Workload::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
@@ -46,7 +45,7 @@ fn spec_on(hardware: &str, tasks: &str) -> RunSpec {
     }
 }
 
-fn simulated(spec: &RunSpec) -> (Collector, Summary) {
+pub(crate) fn simulated(spec: &RunSpec) -> (Collector, Summary) {
     let mut collector = Collector::default();
     let summary = sim::run(spec, &mut collector).unwrap_or_else(|error| panic!("{error}"));
     (collector, summary)
@@ -316,76 +315,6 @@ fn programs_see_clocks_of_time_and_of_work_in_run_queues() {
     assert!(!alike.notes.contains(&said), "all CPUs are alike");
 }
 
-/// O14: 5.25 of 5.7 GHz and 96 MiB against 32 MiB. A task of 48 MiB, a tenth of whose work waits
-/// for memory, is faster on the large cache by a quarter, one of 16 MiB on the faster cores.
-#[test]
-fn whether_a_large_cache_or_a_fast_core_is_better_depends_on_what_a_task_uses() {
-    let files = Hardware::shipped().iter();
-    let mut found = files.filter(|(name, _)| *name == "ryzen-7950x3d");
-    let (_, text) = found.next().expect("it is there");
-    let text = format!("{text}\n[memory]\npenalty = 11.9\n");
-    let end = |cpu: u8, footprint: &str| {
-        let task = format!(
-            "[task.A]\ncpus = \"{cpu}\"\nmem = 10\nfootprint = \"{footprint}\"\n\
-             do = \"run(10ms)\"\n"
-        );
-        let (collector, _) = simulated(&spec_on(&text, &task));
-        collector.exit_of("A").as_nanos()
-    };
-    let (cache, clock) = (0, 16);
-    assert_eq!(
-        (end(cache, "48MiB"), end(clock, "48MiB")),
-        (10_773_411, 13_618_631)
-    );
-    assert_eq!(
-        (end(cache, "16MiB"), end(clock, "16MiB")),
-        (10_773_411, 10_000_000)
-    );
-}
-
-/// Half of the work waits for memory, and half of what it uses fits into the cache: 1.75 ms for
-/// 1 ms at home, where memory takes four times as long as the cache, and 2.75 ms away, where it
-/// takes eight times as long. One nanosecond and three are what rates lose that are whole numbers.
-#[test]
-fn memory_stays_in_the_node_where_a_task_first_executed() {
-    let hardware = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*2\"]\n\
-                    [class.a]\ncapacity = 1024\n[llc]\ncpus = [1, 1]\nsize = [\"1MiB\", \"1MiB\"]\n\
-                    [nodes]\ncpus = [1, 1]\nremote = [[1.0, 2.0], [2.0, 1.0]]\n";
-    let end = |footprint: &str| {
-        let task = format!(
-            "[task.A]\ncpus = \"0\"\nmem = 50\nfootprint = \"{footprint}\"\n\
-             do = \"run(1ms), setaffinity(self, {{1}}), run(1ms)\"\n"
-        );
-        let (collector, summary) = simulated(&spec_on(hardware, &task));
-        let remote = summary.hardware.expect("CPUs differ").groups[0].1.remote;
-        (collector.exit_of("A").as_nanos(), remote.get())
-    };
-    assert_eq!(end("2MiB"), (1_750_001 + 2_750_003, 2_750_003));
-    let why = "the cache has all of it";
-    assert_eq!(end("1MiB"), (2_000_000, 1_000_000), "{why}");
-}
-
-#[test]
-fn tasks_that_need_bandwidth_at_once_are_told_that_there_is_no_limit_of_it() {
-    let hardware = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*2\"]\n\
-                    [class.a]\ncapacity = 1024\n[llc]\ncpus = [2]\nsize = [\"1MiB\"]\n";
-    let notes = |footprint: &str, mem: u8, start: &str| {
-        let task = |name: &str, cpu: u8, start: &str| {
-            format!(
-                "[task.{name}]\ncpus = \"{cpu}\"\nmem = {mem}\nfootprint = \"{footprint}\"\n\
-                 start = \"{start}\"\ndo = \"run(5ms)\"\n"
-            )
-        };
-        let tasks = task("A", 0, "0ms") + &task("B", 1, start);
-        simulated(&spec_on(hardware, &tasks)).1.notes.join("\n")
-    };
-    assert!(notes("2MiB", 40, "1ms").contains("memory bandwidth is not modelled"));
-    assert_eq!(notes("1MiB", 40, "1ms"), "", "the cache has all of it");
-    assert_eq!(notes("2MiB", 29, "1ms"), "");
-    // 40 % of the work takes 2.5 times as long: 8 ms.
-    assert_eq!(notes("2MiB", 40, "9ms"), "", "one after the other");
-}
-
 #[test]
 fn a_cpu_of_low_frequency_takes_longer() {
     let (collector, summary) = bare(
@@ -444,17 +373,26 @@ fn cpus_follow_what_the_policy_asks_for_after_the_transition() {
     );
 }
 
-/// Why users of hybrids with threads see P cores used although they asked for E cores (scx 3168):
-/// the kernel tells 1024 of all, and an E core does 597.
+/// O15: why users of hybrids with threads see P cores used although they asked for E cores (scx
+/// 3168): the kernel tells 1024 of all, and an E core does 597. Without threads it tells 597.
 #[test]
 fn a_policy_cannot_see_that_a_core_of_a_hybrid_with_threads_is_slow() {
-    let (collector, summary) = at_speed(
-        "1024",
-        "[machine]\nhardware = \"i7-13700h\"\n\
-         [task.A]\ncpus = \"12\"\ndo = \"run(1ms)\"\n",
-    );
-    assert_eq!(summary.printed.trim(), "cap 1024 cur 1024");
-    assert_eq!(collector.exit_of("A").as_nanos(), 1_715_243);
+    let mut files = Hardware::shipped().iter();
+    let found = files.find(|(name, _)| *name == "i7-13700h");
+    let (_, with) = found.expect("it is there");
+    let without = with.replace("threads = 2\n", "");
+    let without = without.replace("cpus = [20]", "cpus = [14]");
+    for (text, cpu, told) in [(*with, 12, 1024), (without.as_str(), 6, 597)] {
+        let run = Run::new("speed", "[task.t]\ndo = \"run(1ms)\"").spec();
+        let task = format!("[task.A]\ncpus = \"{cpu}\"\ndo = \"run(1ms)\"\n");
+        let spec = RunSpec {
+            policy: run.policy,
+            ..spec_on(text, &task)
+        };
+        let (collector, summary) = simulated(&spec);
+        assert_eq!(summary.printed.trim(), format!("cap {told} cur 1024"));
+        assert_eq!(collector.exit_of("A").as_nanos(), 1_715_243);
+    }
 }
 
 /// scx 3283: cosmos and flash ask for half of the machine where a CPU is at most a quarter busy,

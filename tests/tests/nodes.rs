@@ -1,9 +1,11 @@
-//! Machines of several NUMA nodes.
+//! Machines of several NUMA nodes, and of unequal caches.
 
-use model::{EventKind, MachineSpec, Nanos, Summary};
+use model::{EventKind, Hardware, MachineSpec, Nanos, Summary};
 use runslice_tests::run::Run;
 use runslice_tests::two_machines::Taker;
 use workload::RunSpec;
+
+use crate::hardware::{simulated, spec_on};
 
 /// Four CPUs a node, two nodes.
 const TWO: MachineSpec = MachineSpec {
@@ -207,4 +209,74 @@ fn every_shipped_policy_serves_a_machine_of_four_nodes() {
             policy.name
         );
     }
+}
+
+/// O14: 5.25 of 5.7 GHz and 96 MiB against 32 MiB. A task of 48 MiB, a tenth of whose work waits
+/// for memory, is faster on the large cache by a quarter, one of 16 MiB on the faster cores.
+#[test]
+fn whether_a_large_cache_or_a_fast_core_is_better_depends_on_what_a_task_uses() {
+    let files = Hardware::shipped().iter();
+    let mut found = files.filter(|(name, _)| *name == "ryzen-7950x3d");
+    let (_, text) = found.next().expect("it is there");
+    let text = format!("{text}\n[memory]\npenalty = 11.9\n");
+    let end = |cpu: u8, footprint: &str| {
+        let task = format!(
+            "[task.A]\ncpus = \"{cpu}\"\nmem = 10\nfootprint = \"{footprint}\"\n\
+             do = \"run(10ms)\"\n"
+        );
+        let (collector, _) = simulated(&spec_on(&text, &task));
+        collector.exit_of("A").as_nanos()
+    };
+    let (cache, clock) = (0, 16);
+    assert_eq!(
+        (end(cache, "48MiB"), end(clock, "48MiB")),
+        (10_773_411, 13_618_631)
+    );
+    assert_eq!(
+        (end(cache, "16MiB"), end(clock, "16MiB")),
+        (10_773_411, 10_000_000)
+    );
+}
+
+/// Half of the work waits for memory, and half of what it uses fits into the cache: 1.75 ms for
+/// 1 ms at home, where memory takes four times as long as the cache, and 2.75 ms away, where it
+/// takes eight times as long. One nanosecond and three are what rates lose that are whole numbers.
+#[test]
+fn memory_stays_in_the_node_where_a_task_first_executed() {
+    let hardware = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*2\"]\n\
+                    [class.a]\ncapacity = 1024\n[llc]\ncpus = [1, 1]\nsize = [\"1MiB\", \"1MiB\"]\n\
+                    [nodes]\ncpus = [1, 1]\nremote = [[1.0, 2.0], [2.0, 1.0]]\n";
+    let end = |footprint: &str| {
+        let task = format!(
+            "[task.A]\ncpus = \"0\"\nmem = 50\nfootprint = \"{footprint}\"\n\
+             do = \"run(1ms), setaffinity(self, {{1}}), run(1ms)\"\n"
+        );
+        let (collector, summary) = simulated(&spec_on(hardware, &task));
+        let remote = summary.hardware.expect("CPUs differ").groups[0].1.remote;
+        (collector.exit_of("A").as_nanos(), remote.get())
+    };
+    assert_eq!(end("2MiB"), (1_750_001 + 2_750_003, 2_750_003));
+    let why = "the cache has all of it";
+    assert_eq!(end("1MiB"), (2_000_000, 1_000_000), "{why}");
+}
+
+#[test]
+fn tasks_that_need_bandwidth_at_once_are_told_that_there_is_no_limit_of_it() {
+    let hardware = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*2\"]\n\
+                    [class.a]\ncapacity = 1024\n[llc]\ncpus = [2]\nsize = [\"1MiB\"]\n";
+    let notes = |footprint: &str, mem: u8, start: &str| {
+        let task = |name: &str, cpu: u8, start: &str| {
+            format!(
+                "[task.{name}]\ncpus = \"{cpu}\"\nmem = {mem}\nfootprint = \"{footprint}\"\n\
+                 start = \"{start}\"\ndo = \"run(5ms)\"\n"
+            )
+        };
+        let tasks = task("A", 0, "0ms") + &task("B", 1, start);
+        simulated(&spec_on(hardware, &tasks)).1.notes.join("\n")
+    };
+    assert!(notes("2MiB", 40, "1ms").contains("memory bandwidth is not modelled"));
+    assert_eq!(notes("1MiB", 40, "1ms"), "", "the cache has all of it");
+    assert_eq!(notes("2MiB", 29, "1ms"), "");
+    // 40 % of the work takes 2.5 times as long: 8 ms.
+    assert_eq!(notes("2MiB", 40, "9ms"), "", "one after the other");
 }
