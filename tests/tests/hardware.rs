@@ -158,6 +158,25 @@ fn kernel_code_is_work_too() {
     );
 }
 
+/// Half of a CPU at half of its frequency, half of which the other thread takes: an eighth.
+#[test]
+fn time_is_lost_to_capacity_frequency_and_threads_in_this_order() {
+    let class = |name: &str, capacity: u16| {
+        let opps = "opps = [\"1GHz\", \"2GHz\"]\nthreads = 2\n";
+        format!("[class.{name}]\ncapacity = {capacity}\n{opps}")
+    };
+    let head = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*1\", \"b*1\"]\n\
+                governor = \"powersave\"\n[smt]\ncc = 0.5\ncm = 0.5\nmc = 0.5\nmm = 0.5\n";
+    let hardware = format!("{head}{}{}", class("a", 1024), class("b", 512));
+    let tasks = "stop = \"duration:20ms\"\n[task.A]\ncpus = \"2\"\ndo = \"run(1ms)\"\n\
+                 [task.B]\ncpus = \"3\"\ndo = \"run(inf)\"\n";
+    let (_, summary) = simulated(&spec_on(&hardware, tasks));
+    let used = &summary.hardware.expect("CPUs differ").groups[0].1;
+    let ms = 1_000_000;
+    assert_eq!((used.executed.get(), used.work.get()), (8 * ms, ms));
+    assert_eq!(used.lost.map(Nanos::get), [4 * ms, 2 * ms, ms, 0]);
+}
+
 /// Its own code takes twice as long on half a CPU, but the hardware wakes up as fast.
 #[test]
 fn leaving_an_idle_state_takes_as_long_on_every_cpu() {
@@ -245,6 +264,13 @@ fn work_booked_for_tasks_is_work_booked_by_cpus() {
             "seed {seed}: {of_cpus} {of_tasks}"
         );
         assert!(cpus.work <= cpus.executed, "no rate is above one");
+        // What the last nanosecond of an operation could have done is in neither.
+        let all: u64 = cpus.lost.iter().map(|it| it.get()).sum::<u64>() + of_cpus;
+        let executed = cpus.executed.get();
+        assert!(
+            (executed - executed / 100..=executed).contains(&all),
+            "seed {seed}: {all}"
+        );
     }
 }
 

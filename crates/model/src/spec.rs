@@ -172,6 +172,9 @@ pub struct CpuUse {
     pub misplaced: Nanos,
     /// The part in which its memory was in another node.
     pub remote: Nanos,
+    /// The part that was not work, by what took it: the capacity of CPUs, their frequency, the
+    /// other thread of the core, memory.
+    pub lost: [Nanos; 4],
     /// Energy, femtojoules: of a CPU in the whole run, of a group while its tasks executed.
     pub energy_fj: u128,
     /// Of a CPU: the frequencies that it had.
@@ -213,6 +216,9 @@ impl HardwareUse {
             all.halved += cpu.halved;
             all.misplaced += cpu.misplaced;
             all.remote += cpu.remote;
+            for (sum, lost) in all.lost.iter_mut().zip(cpu.lost) {
+                *sum += lost;
+            }
             all.energy_fj += cpu.energy_fj;
         }
         all.energy_fj += self.base_fj + self.cluster_fj;

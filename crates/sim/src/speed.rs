@@ -10,7 +10,7 @@ use workload::UtilClamps;
 use crate::cpu::Mode;
 use crate::machine::Machine;
 use crate::speeds::clock::FULL;
-use crate::speeds::{HEAVY, Load, Speeds, Use, lasting};
+use crate::speeds::{HEAVY, Load, Speeds, Use, lasting, lost};
 
 impl Machine {
     /// How long work takes on `cpu` that nothing interrupts and that does not wait for memory.
@@ -110,9 +110,10 @@ impl Machine {
         let Some(speeds) = &mut self.speeds else {
             return self.task(id).work_left;
         };
-        let rate = speeds.rate(cpu, mem, longer);
+        let steps = speeds.steps(cpu, mem, longer);
         let speed = &mut speeds.cpus[cpu];
-        (speed.rate, speed.last_most, speed.is_heavy) = (rate, most, is_heavy);
+        (speed.steps, speed.rate) = (steps, steps[3]);
+        (speed.last_most, speed.is_heavy) = (most, is_heavy);
         if is_heavy {
             speeds.look_for_heavy(cpu);
         }
@@ -166,6 +167,7 @@ impl Machine {
             } else {
                 0
             },
+            lost: lost(speed.steps, span),
             energy_fj: u128::from(uw) * u128::from(span),
             ..Use::default()
         };

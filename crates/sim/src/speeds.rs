@@ -68,6 +68,8 @@ pub(crate) struct CpuSpeed {
     pub base: u64,
     /// The rate of the task that executes on it.
     pub rate: u64,
+    /// What it comes from ([`Speeds::steps`]).
+    pub steps: [u64; 4],
     /// The other thread of its core, if that makes a difference to it.
     pub sibling: Option<CpuId>,
     /// What the other thread of the core feels of it. [`Speeds::set_load`] alone writes it.
@@ -109,6 +111,8 @@ pub(crate) struct Use {
     pub misplaced_ns: u64,
     /// The part of it in which its memory was in another node.
     pub remote_ns: u64,
+    /// Work that was not done in it because of each of [`Speeds::steps`], in 2^-20 ns.
+    pub lost: [u128; 4],
     /// Energy of the CPU in that time.
     pub energy_fj: u128,
 }
@@ -122,6 +126,10 @@ impl Use {
         self.halved_ns += other.halved_ns;
         self.misplaced_ns += other.misplaced_ns;
         self.remote_ns += other.remote_ns;
+        self.lost[0] += other.lost[0];
+        self.lost[1] += other.lost[1];
+        self.lost[2] += other.lost[2];
+        self.lost[3] += other.lost[3];
         self.energy_fj += other.energy_fj;
     }
 
@@ -134,6 +142,7 @@ impl Use {
             halved: Nanos::new(self.halved_ns),
             misplaced: Nanos::new(self.misplaced_ns),
             remote: Nanos::new(self.remote_ns),
+            lost: self.lost.map(|lost| Nanos::new((lost >> 20) as u64)),
             energy_fj: self.energy_fj,
             frequencies: Vec::new(),
             classes: Vec::new(),
@@ -187,6 +196,7 @@ impl Speeds {
             CpuSpeed {
                 base: base_rate(hardware.class(cpu.0), clock.at()),
                 rate: RATE_ONE,
+                steps: [RATE_ONE; 4],
                 sibling: other.filter(|_| are_felt),
                 load: Load::Idle,
                 urgency: None,
@@ -223,14 +233,28 @@ impl Speeds {
     /// The rate of something of which `mem` waits for memory, which takes `longer` on `cpu` than
     /// with a cache that has all of it, in 1/1024, as things are there now.
     pub fn rate(&self, cpu: CpuId, mem: u16, longer: u64) -> u64 {
-        let speed = &self.cpus[cpu];
         let memory = self.hardware.class(cpu.0).memory;
-        let alone = alone(speed.base, mem, (memory, longer));
-        let share = match (self.hardware.smt, self.load_beside(cpu)) {
-            (Some(smt), Load::Busy(other)) => smt.of(mem, other),
-            _ => return alone,
-        };
-        ((alone * share) >> 10).max(1)
+        let alone = alone(self.cpus[cpu].base, mem, (memory, longer));
+        self.beside(cpu, mem, alone)
+    }
+
+    /// What the other thread of the core leaves of the rate `alone`, as things are there now.
+    fn beside(&self, cpu: CpuId, mem: u16, alone: u64) -> u64 {
+        match (self.hardware.smt, self.load_beside(cpu)) {
+            (Some(smt), Load::Busy(other)) => ((alone * smt.of(mem, other)) >> 10).max(1),
+            _ => alone,
+        }
+    }
+
+    /// The same rate, and those before it: each has one thing more that slows it down. These are
+    /// the capacity of the CPU, its frequency, the other thread of the core, and memory.
+    pub fn steps(&self, cpu: CpuId, mem: u16, longer: u64) -> [u64; 4] {
+        let capacity = self.hardware.class(cpu.0).capacity;
+        let usual = |base| alone(base, mem, (1024, 1024));
+        let small = usual(u64::from(capacity) * 1024);
+        let low = usual(self.cpus[cpu].base);
+        let shared = self.beside(cpu, mem, low);
+        [small, low, shared, self.rate(cpu, mem, longer)]
     }
 
     /// Bytes of the core's own cache of `cpu` and of its last-level cache; 0: the profile's.
@@ -346,6 +370,16 @@ fn alone(base: u64, mem: u16, (memory, longer): (u16, u64)) -> u64 {
     let (s, c, m) = (u128::from(base), u128::from(memory) * 1024, u128::from(mem));
     let rate = 1024 * 1024 * s * c / (1024 * (1024 - m) * c + m * u128::from(longer) * s);
     u64::try_from(rate).unwrap_or(RATE_ONE).max(1)
+}
+
+/// The work that is not done in `span` nanoseconds because of each of `steps`, in 2^-20 ns.
+pub(crate) fn lost(steps: [u64; 4], span: u64) -> [u128; 4] {
+    let mut before = RATE_ONE;
+    steps.map(|step| {
+        let less = before.saturating_sub(step);
+        before = step;
+        u128::from(span) * u128::from(less)
+    })
 }
 
 /// How long `work` takes at `rate`; `surplus` of it is done already.

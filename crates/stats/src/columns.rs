@@ -437,6 +437,14 @@ pub const fn hardware_columns() -> &'static [Column<HardwareReport>] {
             "time on a bigger CPU than it took while one of the smallest idled";
         "remote_ns", "remote", Nanos(Some(row.remote)),
             "time in another node than that of its memory";
+        "lost_capacity_ns", "lost to capacity", Nanos(Some(row.lost[0])),
+            "time lost because CPUs are small";
+        "lost_frequency_ns", "to frequency", Nanos(Some(row.lost[1])),
+            "time lost because frequencies were not the highest";
+        "lost_threads_ns", "to threads", Nanos(Some(row.lost[2])),
+            "time lost because the other thread of the core executed, too";
+        "lost_memory_ns", "to memory", Nanos(Some(row.lost[3])),
+            "time lost because memory was slower than a cache, or far away";
     }
 }
 

@@ -345,6 +345,8 @@ pub struct HardwareReport {
     pub misplaced: Nanos,
     /// Time in another node than that of its memory.
     pub remote: Nanos,
+    /// Time lost to the capacity of CPUs, their frequency, the other thread of the core, memory.
+    pub lost: [Nanos; 4],
 }
 
 impl HardwareReport {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{ClassUse, CpuUse, Exit, FrequencyUse, HardwareUse, SubSummary, Summary};
+use model::{ClassUse, CpuUse, Exit, FrequencyUse, HardwareUse, Nanos, SubSummary, Summary};
 use serde::{Serialize, Serializer};
 use stats::Report;
 use stats::compare::machines;
@@ -111,6 +111,8 @@ struct UseDocument {
     misplaced_ns: u64,
     /// Time in another node than that of its memory.
     remote_ns: u64,
+    /// Time lost to capacity, frequency, the other thread of the core, memory.
+    lost_ns: [u64; 4],
     /// Left out where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     energy_fj: Option<u128>,
@@ -157,6 +159,7 @@ impl UseDocument {
             misfit_ns: used.misfit.get(),
             misplaced_ns: used.misplaced.get(),
             remote_ns: used.remote.get(),
+            lost_ns: used.lost.map(Nanos::get),
             energy_fj: has_energy.then_some(used.energy_fj),
             frequencies: used.frequencies.iter().map(frequency).collect(),
             classes: used.classes.iter().map(class).collect(),

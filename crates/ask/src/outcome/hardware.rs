@@ -36,6 +36,7 @@ fn row(name: &str, used: &CpuUse, has_energy: bool) -> HardwareReport {
         misfit: used.misfit,
         misplaced: used.misplaced,
         remote: used.remote,
+        lost: used.lost,
     }
 }
 

@@ -452,7 +452,12 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
     if !all.sibling.is_zero() {
         parts.push(format!("core shared for {} of the time", share(shared)));
     }
+    let [capacity, frequency, threads, memory] = all.lost;
     for (what, span) in [
+        ("lost to capacity", capacity),
+        ("to frequency", frequency),
+        ("to the other thread", threads),
+        ("to memory", memory),
         ("misfit", all.misfit),
         ("misplaced", all.misplaced),
         ("away from its memory", all.remote),

@@ -121,6 +121,10 @@ const HARDWARE: &[Known] = &[
     ("misfit_ns", Lower, Other),
     ("misplaced_ns", Lower, Other),
     ("remote_ns", Lower, Other),
+    ("lost_capacity_ns", Lower, Other),
+    ("lost_frequency_ns", Lower, Other),
+    ("lost_threads_ns", Lower, Other),
+    ("lost_memory_ns", Lower, Other),
 ];
 
 const PHASE: &[Known] = &[("time_ns", Lower, Other), ("run_ns", Neither, Other)];
