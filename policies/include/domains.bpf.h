@@ -10,7 +10,8 @@
  * and each 64 when busy, more seldom while nothing is to be done, and when its last
  * task goes. A load is what runs and waits, and half of what it was a tick before: the
  * smaller of now and before for others, the greater for the own group. A task leaves
- * its CPU alone while it is hot there, until pulling has failed.
+ * its CPU alone while it is hot there, until pulling has failed. After three more
+ * failures an idle CPU whose core, or node, is idle gets the task that runs.
  *
  * A woken task goes to its waker's CPU if a domain has both CPUs, and the task is no
  * longer hot where it ran, or that CPU is the busier one by half of the imbalance at
@@ -24,10 +25,10 @@
  * Differs from the source: one timer looks for all CPUs at each millisecond, whatever
  * the tick, in the order of their numbers; groups are blocks of neighbouring CPUs, and
  * `smt_cpus` says how many a core has; a program is not moved to the idlest node when
- * it is executed, and a task that runs is not pushed away from a busy core (active
- * balancing), because sched_ext has nothing for either; a CPU that runs out of work
- * takes all that it pulls into its active array. Its timer calls idle CPUs for nothing,
- * so it is no policy for a machine that is to save energy.
+ * it is executed, because sched_ext has nothing for it; active balancing gives a task
+ * to the CPU that asked and not to each idle group; a CPU that runs out of work takes
+ * all that it pulls into its active array. Its timer calls idle CPUs for nothing, so it
+ * is no policy for a machine that is to save energy.
  */
 #ifndef RUNSLICE_DOMAINS_BPF_H
 #define RUNSLICE_DOMAINS_BPF_H
@@ -51,12 +52,13 @@ enum {
 	COUNT_PULLED_NODE,	/* also in `pulled` */
 	COUNT_PULLED_NODE_FROM,	/* of the CPU that loses */
 	COUNT_LB_FAILED,	/* a busier CPU, and no task that may leave it */
+	COUNT_PUSHED,		/* tasks that had to leave their CPU while they ran */
 	COUNT_WOKEN_HERE,	/* of the waker that drew a task to itself */
 	NR_BALANCE_COUNTERS,
 };
 
 #define BALANCE_COUNTERS PERCPU_COUNTERS, "lb_resched", "lb_imbalance", "lb_node",	\
-	"pulled_node", "pulled_node_from", "lb_failed", "woken_here"
+	"pulled_node", "pulled_node_from", "lb_failed", "pushed", "woken_here"
 
 /* ---- Domains ---- */
 
@@ -102,6 +104,10 @@ struct domain {
 
 struct balanced {
 	u32 load;		/* rq->cpu_load */
+	bool is_asked;		/* the task that runs is to leave the CPU */
+	u64 leaves_ns;		/* the choice at which it does */
+	s32 receiver;		/* the CPU that gets it */
+	s32 giver;		/* the CPU that gives one to this; -1: none */
 	struct domain domains[NR_LEVELS];
 };
 
@@ -397,6 +403,82 @@ static u32 pull(struct search *s, u64 imbalance, s32 cpu, struct domain *d, u32 
 	return pulled;
 }
 
+/* ---- Active balancing: a task leaves its CPU while it runs ---- */
+
+/* Whether no CPU of the group of `cpu` has anything to do. */
+static bool is_idle_group(u32 level, s32 cpu)
+{
+	int i;
+
+	for_each_number(i, 0, nr_cpus) {
+		if (is_one_domain(level, i, cpu) && group_of(level, i) == group_of(level, cpu) &&
+		    nr_running(i))
+			return false;
+	}
+	return true;
+}
+
+/* active_load_balance(), as the migration thread of `from` does it. */
+static void push(s32 from, s32 to, u32 level)
+{
+	struct balanced *giver = balanced(from), *receiver = balanced(to);
+
+	if (!giver || !receiver || giver->is_asked || !is_idle_group(level, to))
+		return;
+	giver->is_asked = true;
+	giver->receiver = to;
+	receiver->giver = from;
+	kick(from, SCX_KICK_PREEMPT);
+}
+
+/*
+ * In `dispatch`, for a task that could go on, before the choice: if it is to leave, the
+ * choice gives it no slice, and the kernel puts it into the queue of this CPU
+ * (SCX_OPS_ENQ_LAST), from which the receiver takes it.
+ */
+static __always_inline void balance_busy(struct cpu_queue *cq, s32 cpu)
+{
+	struct balanced *b = balanced(cpu);
+
+	if (!b || !b->is_asked)
+		return;
+	b->is_asked = false;
+	b->leaves_ns = choice_ns(cq);
+	kick(b->receiver, SCX_KICK_IDLE);
+}
+
+static __always_inline void set_slice_unless_it_leaves(struct task_struct *p, u64 slice)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+	struct balanced *b = balanced(cpu);
+	struct cpu_queue *cq = cpu_queue(cpu);
+
+	if (slice && b && cq && b->leaves_ns && b->leaves_ns == choice_ns(cq))
+		return;
+	set_slice(p, slice);
+}
+
+/* In the policies that follow, and nowhere above. */
+#define set_slice set_slice_unless_it_leaves
+
+/* In `dispatch` of an idle CPU: whether it got a task that another CPU has let go. */
+static bool receive(s32 cpu)
+{
+	struct balanced *b = balanced(cpu);
+	s32 giver;
+
+	if (!b || b->giver < 0)
+		return false;
+	giver = b->giver;
+	b->giver = -1;
+	if (pull_one(giver, cpu, 0, true)) {
+		count_for(cpu, COUNT_PUSHED);
+		return true;
+	}
+	kick(giver, SCX_KICK_IDLE);
+	return false;
+}
+
 static u32 counter_of(u32 level, u32 why)
 {
 	if (why == NEWLY_IDLE)
@@ -437,9 +519,10 @@ __noinline u32 balance(s32 cpu, u32 level, u32 why)
 	d->failed = pulled ? 0 : d->failed + 1;
 	if (!pulled)
 		count_for(cpu, COUNT_LB_FAILED);
-	/* Here the source would push a task that runs. */
-	if (d->failed > numbers[level].tries + 2)
+	if (d->failed > numbers[level].tries + 2) {
 		d->failed = numbers[level].tries;
+		push(s.source, cpu, level);
+	}
 	return pulled;
 }
 
@@ -480,7 +563,8 @@ static void tick_of(s32 cpu, u64 tick)
 			idle = false;
 		}
 	}
-	if (pulled && cq->prio == NO_PRIO)
+	/* Also for a task that was let go and that nobody received. */
+	if (cq->prio == NO_PRIO && (pulled || running))
 		kick(cpu, SCX_KICK_IDLE);
 }
 
@@ -509,19 +593,16 @@ static bool take_or_pull(s32 cpu, bool was_idle)
 
 	if (scx_bpf_dsq_move_to_local(cpu))
 		return true;
-	if (was_idle || nr_cpus < 2)
+	if (nr_cpus < 2)
 		return false;
+	if (was_idle)
+		return receive(cpu) && scx_bpf_dsq_move_to_local(cpu);
 	/* Nodes have no SD_BALANCE_NEWIDLE. */
 	for (level = SIBLINGS; level < NODES; level++) {
 		if (has_level(level) && balance(cpu, level, NEWLY_IDLE))
 			return scx_bpf_dsq_move_to_local(cpu);
 	}
 	return false;
-}
-
-/* The timer does it for all CPUs. */
-static __always_inline void balance_busy(struct cpu_queue *cq, s32 cpu)
-{
 }
 
 static __always_inline void end_tick(struct task_struct *p, u64 now)
@@ -614,6 +695,7 @@ static void measure_domains(void)
 			node = cpu / node_cpus;
 		else if (bpf_cpumask_test_cpu(cpu, possible))
 			node = scx_bpf_cpu_node(cpu);
+		b->giver = -1;
 		node_numbers[cpu] = min(node, 255U);
 		has_nodes |= node > 0;
 		for (level = 0; level < NR_LEVELS; level++) {
@@ -648,6 +730,12 @@ s32 OP_SLEEPABLE(balance_init)
 	return error ?: start_tick(tick);
 }
 
-#define BALANCE_OPS PERCPU_OPS, .init = (void *)balance_init
+#define BALANCE_OPS								\
+	.cpu_online	= (void *)percpu_cpu_online,				\
+	.cpu_offline	= (void *)percpu_cpu_offline,				\
+	.cpu_release	= (void *)percpu_cpu_release,				\
+	.exit		= (void *)percpu_exit,					\
+	.flags		= SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_LAST,		\
+	.init		= (void *)balance_init
 
 #endif /* RUNSLICE_DOMAINS_BPF_H */

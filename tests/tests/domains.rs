@@ -66,6 +66,23 @@ fn nodes_pull_from_each_other_at_ticks() {
     assert_eq!(run_ms(&told), [297, 298, 300]);
 }
 
+/// Two tasks that run on one core, and an idle core that finds none to pull: after four failures it
+/// gets one of them, which loses no time.
+#[test]
+fn a_task_that_runs_is_pushed_from_a_busy_core_to_an_idle_one() {
+    let begin = |name: &str, cpu: u16| {
+        format!("[task.{name}]\ncpus = \"{cpu}\"\ndo = \"setaffinity(self, all), run(inf)\"\n")
+    };
+    let tasks = begin("a", 0) + &begin("b", 1);
+    for policy in ["o1:domains=1", "staircase5:domains=1"] {
+        let told = told(policy, &[("smt_cpus", 2)], (4, 300), &tasks);
+        assert_eq!(told.counted("pushed"), 1, "{policy}");
+        assert_eq!(run_ms(&told), [300, 300], "{policy}");
+        let turns = |cpu| told.collected.turns(cpu, told.summary.end).len();
+        assert_eq!(turns(2) + turns(3), 1, "{policy}");
+    }
+}
+
 /// How often a task that slept on CPU 1, beside a hog or alone, is drawn to its waker's CPU 0.
 fn drawn(hog: bool, slept: &str) -> u64 {
     let hog = if hog {
