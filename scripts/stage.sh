@@ -52,6 +52,7 @@ for file in experiments/README.md experiments/mutants.csv experiments/*.toml \
     put 644 "$file" "$doc/$(dirname "$file")"
 done
 put 644 policies/*.bpf.c policies/*.md $doc/examples/policies
+put 644 policies/domains/*.bpf.c $doc/examples/policies/domains
 put 644 policies/lessons/*.bpf.c $doc/examples/policies/lessons
 put 644 policies/lessons/cid/*.bpf.c $doc/examples/policies/lessons/cid
 put 644 workloads/*.toml $doc/examples/workloads
