@@ -172,6 +172,22 @@ fn the_table_of_coverage_has_every_experiment_and_statement() {
     );
 }
 
+/// The last field of a line: statements, or `vectors` (policies/VECTORS.md, or a test), `printed`,
+/// `missing`.
+#[test]
+fn every_statement_of_a_document_is_among_the_sentences_of_the_second_reader() {
+    let files = Files::embedded();
+    let text = files.get("sentences.csv").unwrap();
+    let rows = text.lines().skip(1);
+    let rows = rows.map(|line| line.rsplit(',').next().unwrap_or_default());
+    let named = rows.filter(|row| !["vectors", "printed", "missing"].contains(row));
+    let named: BTreeSet<&str> = named.flat_map(|row| row.split(' ')).collect();
+    let statements = crate::experiments::experiment::statements(&files).unwrap();
+    let of_documents = statements.iter().filter(|(_, it)| !it.ours);
+    let of_documents: BTreeSet<&str> = of_documents.map(|(id, _)| id.as_str()).collect();
+    assert_eq!(named, of_documents);
+}
+
 #[test]
 fn what_is_wrong_with_a_table_of_coverage_is_found() {
     let experiment = "[experiment]\ndocument = \"002\"\ntitle = \"t\"\nsource = \"s\"\n\
