@@ -193,7 +193,7 @@ mod tests {
         for id in experiment::statements(&files).unwrap().into_keys() {
             deciding.insert(id, Vec::new());
         }
-        assert_eq!(deciding.len(), 61);
+        assert_eq!(deciding.len(), 64);
         for name in files.experiments() {
             for statement in experiment::read(&files, name, &ProgramFiles)
                 .unwrap()
