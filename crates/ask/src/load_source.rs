@@ -7,6 +7,7 @@ use std::sync::Arc;
 use workload::Workload;
 
 use crate::error::UsageError;
+use crate::machine::MachineChange;
 use crate::recording::{self, Rerun, Wanted};
 use crate::services::{FileKind, Services};
 use crate::workload_arg::{self, Written};
@@ -86,6 +87,25 @@ impl LoadSource {
                 Err(UsageError::new(message).into())
             }
         }
+    }
+
+    /// The same as a machine that is so changed runs it: of a trace in it what that charges anew is
+    /// taken off.
+    ///
+    /// # Errors
+    /// When there is no such profile.
+    pub(crate) fn charged(
+        &self,
+        services: &Services<'_>,
+        by: &MachineChange,
+    ) -> anyhow::Result<Self> {
+        Ok(match self {
+            Self::Recorded(path, wanted) => {
+                let costs = by.recorded_costs(services)?;
+                Self::Recorded(Arc::clone(path), Wanted { costs, ..*wanted })
+            }
+            other => other.clone(),
+        })
     }
 
     /// The file or folder that it names, whether it is there or not.

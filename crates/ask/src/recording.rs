@@ -13,8 +13,8 @@ use model::{
 };
 use traces::foreign::{Imported, Window};
 use workload::{
-    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, KnownTask, RecordedCourse,
-    RecordedLoad, SchedPolicy, Wakeups, Workload,
+    AsFile, CostScale, CpuSet, Grouped, INTERRUPT_PRIORITY, KnownTask, RecordedCosts,
+    RecordedCourse, RecordedLoad, SchedPolicy, Wakeups, Workload,
 };
 
 use crate::error::UsageError;
@@ -39,6 +39,9 @@ pub struct Wanted {
     pub scale: CostScale,
     /// Which part of it is used.
     pub window: Window,
+    /// What is taken off the CPU time of a trace, because the machine charges for it anew. Files of
+    /// events have it beside the CPU time.
+    pub costs: RecordedCosts,
 }
 
 /// A recording in the place of a workload.
@@ -59,6 +62,7 @@ impl Rerun {
         Wanted {
             scale: self.cost_scale.unwrap_or(CostScale::ONE),
             window: self.window.unwrap_or_default(),
+            costs: RecordedCosts::default(),
         }
     }
 }
@@ -68,6 +72,7 @@ impl Default for Wanted {
         Self {
             scale: CostScale::ONE,
             window: Window::default(),
+            costs: RecordedCosts::default(),
         }
     }
 }
@@ -94,6 +99,9 @@ pub fn say_score(services: &Services<'_>, path: &Path) {
         services.note(Topic::Recording, note);
     }
 }
+
+const CHARGED_ANEW: &str = "what the profile charges for a switch and a wakeup is taken off the \
+                            recorded CPU time: each scheduler pays for its own";
 
 const ONLY_OF_TRACES: &str = "--window is for traces of other programs, not for a file of --events";
 
@@ -141,7 +149,7 @@ pub fn with_course(
 ) -> anyhow::Result<Recorded> {
     let name = input::shown(path);
     let mut recorded = RecordedLoad::new();
-    let (ends_with, kernel) = read(services, path, wanted.window, &mut recorded)?;
+    let (ends_with, kernel) = read(services, path, wanted, &mut recorded)?;
     let wakeups = recorded.wakeups();
     check_length(&recorded, &name)?;
     let found = recorded.with_course(&name, wanted.scale);
@@ -165,9 +173,10 @@ pub fn with_course(
 fn read(
     services: &Services<'_>,
     path: &Path,
-    window: Window,
+    wanted: Wanted,
     to: &mut RecordedLoad,
 ) -> anyhow::Result<(EndsWith, Option<String>)> {
+    let window = wanted.window;
     let cannot = model::CannotRead::at(input::shown(path));
     let name = || input::shown(path);
     if let Some(mistaken) = services.misplaced_file(path, WordKind::Recording) {
@@ -179,6 +188,10 @@ fn read(
     if traces::foreign::is_foreign(begin) {
         // A pipe stays where it is: text and Perfetto's traces are read from there.
         let _ = file.rewind();
+        to.set_costs(wanted.costs);
+        if wanted.costs != RecordedCosts::default() {
+            services.note(Topic::Recording, CHARGED_ANEW.to_owned());
+        }
         return foreign(services, (file, path), window, to).with_context(name);
     }
     if window != Window::default() {

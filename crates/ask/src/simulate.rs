@@ -94,10 +94,12 @@ impl Simulate {
     }
 
     fn all_specs(&self, services: &Services<'_>) -> anyhow::Result<Vec<RunSpec>> {
-        let given = self.load.as_ref();
-        let given = given
-            .map(|it| it.given(services, &self.scale))
+        let load = self.load.as_ref();
+        let load = load
+            .map(|it| it.charged(services, &self.machine))
             .transpose()?;
+        let given = load.as_ref().map(|it| it.given(services, &self.scale));
+        let given = given.transpose()?;
         let (name, given) = given.unwrap_or_default();
         let asked = Asked {
             workload: name,

@@ -50,7 +50,7 @@ pub use irq::Source;
 pub use omission::LateSpan;
 pub use operations::{Info, OPERATIONS, Played};
 pub use played::{FORK_GAP, INTERRUPT_PRIORITY};
-pub use recorded::{CostScale, RecordedCourse, RecordedLoad, Wakeups};
+pub use recorded::{CostScale, RecordedCosts, RecordedCourse, RecordedLoad, Wakeups};
 pub use release::{latest, overdue};
 pub use request::RunSpec;
 pub use script::{Script, Scripted};

@@ -42,6 +42,20 @@ pub struct RecordedLoad {
     wakeups: Wakeups,
     acts: u64,
     end: SimTime,
+    costs: RecordedCosts,
+}
+
+/// What the kernel's own work took of the recorded CPU time of tasks. A rerun on a machine that
+/// charges for such work would have it twice; and without either a scheduler that switches less
+/// would save nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordedCosts {
+    /// A switch between two tasks, taken off the one that gets the CPU.
+    pub switch: Nanos,
+    /// A switch from the idle task, likewise.
+    pub switch_idle: Nanos,
+    /// Waking a task, taken off the waker.
+    pub wakeup: Nanos,
 }
 
 /// Where the wakeups of a recording came from.
@@ -193,6 +207,11 @@ impl RecordedLoad {
         self.end.since(SimTime::ZERO)
     }
 
+    /// Takes this off what is recorded from now on. Of a turn that was shorter nothing is left.
+    pub const fn set_costs(&mut self, costs: RecordedCosts) {
+        self.costs = costs;
+    }
+
     /// Gives a task another policy than the normal one.
     pub fn set_policy(&mut self, task: TaskId, policy: SchedPolicy) {
         if let Some(task) = self.task(task) {
@@ -265,7 +284,11 @@ impl RecordedLoad {
                 overhead,
             } => {
                 self.left(prev, state, time);
-                self.runs(event, overhead);
+                let cost = match prev {
+                    TaskId::NONE => self.costs.switch_idle,
+                    _ => self.costs.switch,
+                };
+                self.runs(event, overhead.max(cost));
             }
             What::Steal { span } => {
                 if let Some(running) = self.task(task) {
@@ -413,8 +436,10 @@ impl RecordedLoad {
         self.acts += 3;
         if by_task && !is_start {
             self.wakeups.by_tasks += 1;
+            let cost = self.costs.wakeup;
             if let Some(waker) = self.task(waker) {
                 waker.act(event.time, Act::Wake(event.task, waking));
+                waker.running = waker.running.map(|since| since + cost);
             }
         } else if outside && !is_start {
             self.wakeups.from_outside += 1;

@@ -136,6 +136,8 @@ pub fn run(
     (path, wanted): (&Path, Wanted),
     settings: &Settings,
 ) -> anyhow::Result<Field> {
+    let costs = request.machine.recorded_costs(services)?;
+    let wanted = Wanted { costs, ..wanted };
     let Recorded {
         load,
         course,

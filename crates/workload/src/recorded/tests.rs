@@ -24,7 +24,12 @@ pub(crate) fn switch(at: u64, next: u32, prev: u32, left: PrevState) -> Event {
 }
 
 pub(crate) fn recorded(events: &[Event]) -> RecordedLoad {
+    recorded_at(RecordedCosts::default(), events)
+}
+
+fn recorded_at(costs: RecordedCosts, events: &[Event]) -> RecordedLoad {
     let mut recorded = RecordedLoad::new();
+    recorded.set_costs(costs);
     recorded.begin(&Header {
         policy: "p".to_owned(),
         workload: "w".to_owned(),
@@ -158,6 +163,40 @@ fn a_task_that_is_bound_from_the_begin_stays_where_it_ran_until_it_may_use_more(
     };
     assert_eq!(ops(&workload, 1), [run(30), freed, run(10)]);
     assert_eq!(ops(&workload, 2), [run(40)]);
+}
+
+#[test]
+fn what_the_kernel_took_of_a_turn_is_no_work_of_its_task() {
+    let costs = RecordedCosts {
+        switch: Nanos::new(7),
+        switch_idle: Nanos::new(3),
+        wakeup: Nanos::new(5),
+    };
+    let recorded = recorded_at(
+        costs,
+        &[
+            new(0, 0, NONE),
+            new(0, 1, NONE),
+            wakeup(0, 0, NONE),
+            switch(0, 0, NONE, PrevState::Idle),
+            wakeup(35, 1, 0),
+            switch(50, 1, 0, PrevState::Sleeping),
+            switch(70, NONE, 1, PrevState::Dead),
+            // A turn that is shorter than its switch.
+            wakeup(80, 0, NONE),
+            switch(80, 0, NONE, PrevState::Idle),
+            switch(82, NONE, 0, PrevState::Sleeping),
+        ],
+    );
+    let workload = recorded.into_workload("r", CostScale::ONE).unwrap();
+    let runs = |group| {
+        let all = ops(&workload, group).into_iter();
+        let runs = all.filter(|it| matches!(it, Operation::Run(_)));
+        runs.collect::<Vec<_>>()
+    };
+    // 35 less the switch; 15 less the wakeup; 20 less the switch between two tasks.
+    assert_eq!(runs(0), [run(32), run(10)]);
+    assert_eq!(runs(1), [run(13)]);
 }
 
 /// Memory is asked for by their number before the workload is made.
