@@ -56,8 +56,9 @@ pub fn page(chosen: &Chosen, origin: &Origin) -> Option<Page> {
     // simulation.
     page.folds.retain(|fold| fold.id == "method");
     page.pictures.retain(|chart| chart.id != "changes");
+    let is_short = decide::too_short(&chosen.field).is_some();
     let goals = chosen.field.goals.iter().enumerate();
-    let tables = goals.map(|(at, goal)| {
+    let tables = goals.filter(|_| !is_short).map(|(at, goal)| {
         let table = words::table(&chosen.field, &chosen.ranking, at);
         Fold {
             id: format!("tables{}", at + 1),
@@ -87,10 +88,12 @@ pub fn page(chosen: &Chosen, origin: &Origin) -> Option<Page> {
     Some(Page {
         title: format!("Which scheduler for {}?", chosen.field.load),
         verdict,
-        tables: vec![page_table(
-            "Candidates at each goal",
-            &words::overview(chosen),
-        )],
+        tables: if is_short {
+            Vec::new()
+        } else {
+            let overview = words::overview(chosen);
+            vec![page_table("Candidates at each goal", &overview)]
+        },
         ..page
     })
 }

@@ -6,7 +6,7 @@ use ask::choose::Chosen;
 use ask::choose::field::Field;
 use ask::words::listed;
 use model::{Advice as _, Nanos};
-use stats::compare::{Answered, MetricRow, RatioAnswer, Refusal};
+use stats::compare::{Answered, Better, MetricRow, RatioAnswer, Refusal};
 
 /// By how much the recording is too short for any goal.
 pub fn too_short(field: &Field) -> Option<Nanos> {
@@ -45,8 +45,9 @@ pub fn would_decide(chosen: &Chosen) -> Vec<String> {
         open.map(move |(goal, said)| (at, goal, said))
     });
     let mut needs: Vec<String> = Vec::new();
-    // By goal, the largest error that hides a difference.
+    // By goal, the largest error that hides a difference; and who gains most in the simulation.
     let mut hidden: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut most: Option<(f64, usize)> = None;
     for (at, goal, said) in open {
         let error = &ranking.errors[at][goal];
         if let Some(lacks) = field.lacks(at, goal) {
@@ -63,8 +64,15 @@ pub fn would_decide(chosen: &Chosen) -> Vec<String> {
             continue;
         };
         if is_hidden(row, said, error.widening) {
-            let most = hidden.entry(goal).or_insert(1.0);
-            *most = most.max(error.factor());
+            let factor = hidden.entry(goal).or_insert(1.0);
+            *factor = factor.max(error.factor());
+            let gain = said.shift.map_or(0.0, |[shift, ..]| match row.better {
+                Better::Higher => shift,
+                _ => -shift,
+            });
+            if gain > most.map_or(0.0, |it| it.0) {
+                most = Some((gain, at));
+            }
         } else if let Some(need) = need(field, row, (said, error.widening))
             && !needs.contains(&need)
         {
@@ -72,7 +80,7 @@ pub fn would_decide(chosen: &Chosen) -> Vec<String> {
         }
     }
     sentences.extend(needs);
-    sentences.extend(ask_the_machine(field, &hidden));
+    sentences.extend(ask_the_machine(field, &hidden, most.map(|it| it.1)));
     sentences
 }
 
@@ -84,8 +92,13 @@ fn is_hidden(row: &MetricRow, said: &Answered, widening: f64) -> bool {
     shift.abs() <= widening.max(judged.effect.margin)
 }
 
-/// Who tells what no simulation does: by goal, by which factor its ratio may be wrong.
-fn ask_the_machine(field: &Field, hidden: &BTreeMap<usize, f64>) -> Option<String> {
+/// Who tells what no simulation does: by goal, by which factor its ratio may be wrong. `at` is the
+/// candidate to begin with.
+fn ask_the_machine(
+    field: &Field,
+    hidden: &BTreeMap<usize, f64>,
+    at: Option<usize>,
+) -> Option<String> {
     if hidden.is_empty() {
         return None;
     }
@@ -93,9 +106,12 @@ fn ask_the_machine(field: &Field, hidden: &BTreeMap<usize, f64>) -> Option<Strin
         .iter()
         .map(|(goal, factor)| format!("{} (x {factor:.2})", field.goals[*goal]))
         .collect();
+    // A scheduler's own program is no policy that a word names.
+    let call = at.map(|at| field.candidates[at].call.as_str());
+    let name = call.filter(|it| !it.starts_with('-')).unwrap_or("NAME");
     let how = match field.plan() {
-        Some(_) => "`sudo runslice bench NAME -- COMMAND`",
-        None => "`sudo runslice play LOAD --policy NAME`",
+        Some(_) => format!("`sudo runslice bench {name} -- COMMAND`"),
+        None => format!("`sudo runslice play LOAD --policy {name}`"),
     };
     Some(format!(
         "No simulation tells candidates apart that differ by less than its error: {}. {how} asks \

@@ -317,6 +317,10 @@ fn instead(row: &MetricRow, said: &Answered) -> Option<String> {
 /// How far ratios may be off, and what the machine leaves out.
 fn not_modelled(chosen: &Chosen) -> Vec<String> {
     let field = &chosen.field;
+    // Nothing was compared.
+    if too_short(field).is_some() {
+        return Vec::new();
+    }
     let mut sentences = widenings(chosen);
     sentences.extend(why_likely(chosen));
     let machine = &field.machine;

@@ -9,6 +9,7 @@ use ask::words::{counted, listed};
 use model::Nanos;
 use stats::compare::{Effect, Measure, RatioAnswer, Scale};
 
+use super::decide::too_short;
 use super::sentences::said;
 use crate::Tone;
 use crate::report::runs::shown_value;
@@ -37,7 +38,9 @@ pub fn write(chosen: &Chosen, width: usize, to: &mut dyn Write) -> io::Result<()
     }
     writeln!(to)?;
     paragraph(&heading(field), width, to)?;
-    for goal in 0..field.goals.len() {
+    // Where nothing was compared, there is no table of it.
+    let goals = too_short(field).map_or(field.goals.len(), |_| 0);
+    for goal in 0..goals {
         writeln!(to, "\n{}", field.goals[goal])?;
         write!(to, "{}", table(field, ranking, goal))?;
     }

@@ -21,7 +21,7 @@ pub enum Error {
         hint: Option<&'static str>,
     },
     /// No event of the scheduler was found.
-    #[error("{records} records, but no `sched_switch` among them")]
+    #[error("{}", no_switch(*records))]
     NoSwitches {
         /// Records that were understood.
         records: u64,
@@ -122,6 +122,14 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+}
+
+fn no_switch(records: u64) -> String {
+    match records {
+        0 => "no line or record is an event of a kernel: no `sched_switch`".to_owned(),
+        1 => "1 record, but it is no `sched_switch`".to_owned(),
+        _ => format!("{records} records, but no `sched_switch` among them"),
+    }
 }
 
 fn damaged(records: u64, line: Option<u64>) -> String {

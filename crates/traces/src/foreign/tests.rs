@@ -489,7 +489,7 @@ fn what_is_no_trace_is_refused_with_a_hint() {
         (b"\x1f\x8b\x08\x00", "packed with gzip"),
         (b"\x28\xb5\x2f\xfd\x00", "packed with zstd"),
         (b"\x7fELF\x02\x01", "neither perf.data"),
-        (b"hello\nworld\n", "no `sched_switch`"),
+        (b"hello\nworld\n", "no line or record is an event"),
     ];
     for (bytes, want) in cases {
         let error = import(bytes, Window::default()).unwrap_err();
