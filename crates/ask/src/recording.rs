@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use model::{
-    Advised, Change, Event, EventMask, Header, Nanos, SimTime, Sink, TaskClass, TaskId, What, span,
+    Advised, Change, Event, EventMask, Header, Nanos, Profile, SimTime, Sink, TaskClass, TaskId,
+    What, span,
 };
 use traces::foreign::{Imported, Window};
 use workload::{
@@ -192,7 +193,7 @@ fn read(
         if wanted.costs != RecordedCosts::default() {
             services.note(Topic::Recording, CHARGED_ANEW.to_owned());
         }
-        return foreign(services, (file, path), window, to).with_context(name);
+        return foreign(services, (file, path), wanted, to).with_context(name);
     }
     if window != Window::default() {
         anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
@@ -391,7 +392,7 @@ fn take(
 fn foreign(
     services: &Services<'_>,
     (file, path): (BufReader<Box<dyn Content>>, &Path),
-    window: Window,
+    Wanted { window, costs, .. }: Wanted,
     to: &mut RecordedLoad,
 ) -> anyhow::Result<(EndsWith, Option<String>)> {
     let Taken {
@@ -401,7 +402,10 @@ fn foreign(
     } = take(file, path, window, to)?;
     let tick = imported.header.machine.tick();
     let stops = stops_in_words(alarms, to.end_together(tick), tick);
-    for sentence in imported.findings.sentences().into_iter().chain(stops) {
+    let snapshot = imported.snapshot.as_ref();
+    let switch = snapshot.and_then(|it| cost_in_words(it.switch_ns?, costs));
+    let found = imported.findings.sentences().into_iter();
+    for sentence in found.chain(stops).chain(switch) {
         services.note(Topic::Recording, sentence);
     }
     if is_full {
@@ -416,7 +420,7 @@ fn foreign(
             ),
         );
     }
-    let recorder = imported.snapshot.as_ref().map(|it| it.recorder);
+    let recorder = snapshot.map(|it| it.recorder);
     let recorder = recorder.and_then(|pid| {
         let at = imported.tasks.iter().position(|it| it.pid == pid)?;
         to.group_of(task_of(at))
@@ -448,6 +452,24 @@ fn set_alarms(imported: &Imported, to: &mut RecordedLoad) -> Alarms {
         }
     }
     alarms
+}
+
+/// What a switch with its wakeup took where it was recorded, and what of it is charged for. `None`
+/// if it is not known.
+fn cost_in_words(switch_ns: u64, charged: RecordedCosts) -> Option<String> {
+    let took = Nanos::new(switch_ns);
+    let charged = charged.switch + charged.wakeup;
+    if !charged.is_zero() {
+        return Some(format!(
+            "a switch with its wakeup took {took} there, and takes {charged} under this profile"
+        ));
+    }
+    let usual = Profile::DefaultV0.costs()?;
+    let scale = switch_ns as f64 * 1e3 / (usual.switch + usual.wakeup) as f64;
+    Some(format!(
+        "a switch with its wakeup took {took} there, and takes nothing here: a profile with `base \
+         = \"default-v0\"` and `scale = {scale:.2}` charges each scheduler for it"
+    ))
 }
 
 /// Who stops by the clock, and who may: `together` ended within a `tick` after unlike work.
@@ -606,6 +628,22 @@ mod tests {
             ),
             "{said}"
         );
+    }
+
+    #[test]
+    fn it_is_said_what_a_switch_took_and_how_it_is_charged_for() {
+        let of = |charged| cost_in_words(3480, charged).unwrap();
+        let want = "a switch with its wakeup took 3.48 us there, and takes nothing here: a profile \
+                    with `base = \"default-v0\"` and `scale = 2.00` charges each scheduler for it";
+        assert_eq!(of(RecordedCosts::default()), want);
+        let charged = RecordedCosts {
+            switch: Nanos::new(1140),
+            switch_idle: Nanos::new(700),
+            wakeup: Nanos::new(600),
+        };
+        let want =
+            "a switch with its wakeup took 3.48 us there, and takes 1.74 us under this profile";
+        assert_eq!(of(charged), want);
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn begin(root: &Path, hz: Option<u32>) -> Snapshot {
         online: text(root, "sys/devices/system/cpu/online"),
         cpus: cpus(root),
         recorder: std::process::id(),
+        switch_ns: None,
         begin: moment(root),
         end: Moment::default(),
     }

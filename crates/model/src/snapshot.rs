@@ -42,6 +42,10 @@ pub struct Snapshot {
     /// The recorder's own process.
     #[serde(skip_serializing_if = "is_default")]
     pub recorder: u32,
+    /// CPU time of a switch between two tasks with the wakeup before it, in nanoseconds, as two
+    /// threads on one CPU measured it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_ns: Option<u64>,
     /// Before the first event.
     pub begin: Moment,
     /// After the last event: what differs from the begin.

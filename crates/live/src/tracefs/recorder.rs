@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use super::cost::EventCosts;
 use super::events::{Event, WantedEvents};
 use super::formats::Formats;
 use super::instance::{self, TraceInstance};
@@ -123,6 +124,8 @@ pub struct EndedRecording {
     pub reader: Duration,
     /// CPU time that the recording of an event takes, where it can be seen.
     pub event_cost: Option<Duration>,
+    /// CPU time of a switch between two tasks with the wakeup before it, likewise.
+    pub switch_cost: Option<Duration>,
     /// Why it ended by itself, if it did.
     pub ended: Option<RecorderEnd>,
     /// Events that the kernel does not have.
@@ -238,6 +241,7 @@ impl TraceRecorder {
         let cpus = emptied.pages.iter().map(|pages| pages.cpu);
         let counted: Vec<String> = cpus.map(|cpu| self.instance.counted(cpu)).collect();
         let names = names(&self.tracefs);
+        let costs = self.costs();
         let mut recorded = EndedRecording {
             formats: std::mem::take(&mut self.formats),
             clock: std::mem::take(&mut self.clock),
@@ -249,7 +253,8 @@ impl TraceRecorder {
             counted,
             length,
             reader: emptied.time,
-            event_cost: self.event_cost(),
+            event_cost: costs.event,
+            switch_cost: costs.switch,
             ended,
             missing: std::mem::take(&mut self.missing),
             removed: self.removed,
@@ -264,13 +269,18 @@ impl TraceRecorder {
         Ok(recorded)
     }
 
-    /// What an event costs. All records have been taken already: what is recorded now is lost.
-    fn event_cost(&self) -> Option<Duration> {
+    /// What an event costs, and a switch. All records have been taken already: what is recorded now
+    /// is lost.
+    fn costs(&self) -> EventCosts {
         let names = self.events.iter().map(|event| event.name.as_str());
         let turn = names.filter(|name| cost::OF_A_TURN.contains(name)).count();
-        let of_a_round = 2 * u32::try_from(turn).ok()?;
-        self.instance.write("tracing_on", "1").ok()?;
-        cost::measure(of_a_round, || self.instance.disable_all()).ok()?
+        let of_a_round = 2 * u32::try_from(turn).unwrap_or(0);
+        let begun = self.instance.write("tracing_on", "1");
+        let measured = begun.ok().and_then(|()| {
+            let off = || self.instance.disable_all();
+            cost::measure(of_a_round, off).ok()
+        });
+        measured.unwrap_or_default()
     }
 }
 

@@ -215,6 +215,8 @@ fn by_tracefs(
         let counts = recorded.anonymise(&mut snapshot);
         say(&in_codes(&counts.context("the recording")?));
     }
+    let cost = recorded.switch_cost.map(|cost| cost.as_nanos());
+    snapshot.switch_ns = cost.and_then(|cost| cost.try_into().ok());
     let mut outcome = RecordOutcome::of(&recorded, &snapshot);
     outcome.warn(&recorded, &snapshot);
     let kernel = format!("Linux {}", snapshot.kernel);

@@ -101,6 +101,7 @@ pub fn record(request: &Record, file: ResultFile, snapshot: &Snapshot) -> anyhow
         file_bytes: 0,
         recorder: recorder_time,
         event_cost: each(&costs),
+        switch_cost: None,
         threads: snapshot.begin.threads.len(),
     };
     if outcome.lost > 0 {

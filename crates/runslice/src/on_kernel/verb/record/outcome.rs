@@ -35,6 +35,8 @@ pub struct RecordOutcome {
     pub recorder: Duration,
     /// CPU time of an event's recording, where it could be measured.
     pub event_cost: Option<Duration>,
+    /// CPU time of a switch with its wakeup, where it could be measured.
+    pub switch_cost: Option<Duration>,
     /// Threads of which it is known what they may do.
     pub threads: usize,
 }
@@ -51,6 +53,7 @@ struct Document<'a> {
     bytes: u64,
     recorder_ns: u128,
     event_ns: Option<u128>,
+    switch_ns: Option<u128>,
     /// Of the machine's CPU time.
     share_millionths: Option<u128>,
     threads: usize,
@@ -68,6 +71,7 @@ impl RecordOutcome {
             file_bytes: 0,
             recorder: recorded.reader,
             event_cost: recorded.event_cost,
+            switch_cost: recorded.switch_cost,
             threads: snapshot.begin.threads.len(),
         }
     }
@@ -145,6 +149,7 @@ impl RecordOutcome {
             bytes: self.file_bytes,
             recorder_ns: self.recorder.as_nanos(),
             event_ns: self.event_cost.map(|cost| cost.as_nanos()),
+            switch_ns: self.switch_cost.map(|cost| cost.as_nanos()),
             share_millionths: self.share(),
             threads: self.threads,
         };
@@ -170,6 +175,9 @@ impl RecordOutcome {
         }
         if let Some(share) = self.share() {
             row("all of it, of the machine", permille(share, 1_000_000));
+        }
+        if let Some(cost) = self.switch_cost {
+            row("a switch with its wakeup", nanos(cost));
         }
         write!(to, "{table}")?;
         writeln!(
@@ -212,6 +220,7 @@ mod tests {
             file_bytes: 71_234_567,
             recorder: Duration::from_millis(120),
             event_cost: Some(Duration::from_nanos(300)),
+            switch_cost: Some(Duration::from_nanos(1740)),
             threads: 212,
         }
     }
@@ -233,6 +242,7 @@ CPU time of the recorder    120 ms
 ... of one CPU              1.20 %
 CPU time of an event        300 ns
 all of it, of the machine   1.05 %
+a switch with its wakeup   1.74 us
 
 Simulate it: runslice sim eevdf fifo mlfq --from 'a\\u001b.dat'
 ";
@@ -255,6 +265,7 @@ Simulate it: runslice sim eevdf fifo mlfq --from 'a\\u001b.dat'
             (&read["events"], &read["lost"]),
             (&1_000_000.into(), &3.into())
         );
+        assert_eq!(read["switch_ns"], 1740);
         assert!(read["event_ns"].is_null() && read["share_millionths"].is_null());
     }
 }
