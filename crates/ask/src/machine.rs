@@ -1,17 +1,14 @@
 //! The machine that a question asks for, as changes to the one of a workload or bundle.
 
 use model::{
-    Advised, CAPACITY_ONE, Costs, Governor, Hardware, Interleave, Kernel, MachineSpec, Nanos,
-    Profile, SmtShare, Textbook,
+    Advised, CAPACITY_ONE, Governor, Hardware, Interleave, Kernel, MachineSpec, Profile, SmtShare,
+    Textbook,
 };
 use workload::RecordedCosts;
 
 use crate::error::UsageError;
 use crate::machine_file;
 use crate::services::Services;
-
-/// Picoseconds of a nanosecond.
-const PICOSECONDS: u64 = 1000;
 
 /// Changes to the simulated machine; what is `None` stays as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -136,24 +133,17 @@ impl MachineChange {
     }
 
     /// What the machine that is asked for charges for work of the kernel that is in the CPU time
-    /// of a trace.
+    /// of a trace; `None` if nobody says it.
     ///
     /// # Errors
     /// When there is no such profile, or its file is bad.
-    pub fn recorded_costs(&self, services: &Services<'_>) -> anyhow::Result<RecordedCosts> {
-        let Some(profile) = &self.profile else {
-            return Ok(RecordedCosts::default());
-        };
-        let profile: Profile = machine_file::find(services, profile)?;
-        let of = |pick: fn(&Costs) -> u64| {
-            let picoseconds = profile.costs().map_or(0, pick);
-            Nanos::new(picoseconds / PICOSECONDS)
-        };
-        Ok(RecordedCosts {
-            switch: of(|it| it.switch),
-            switch_idle: of(|it| it.switch_idle),
-            wakeup: of(|it| it.wakeup),
-        })
+    pub fn recorded_costs(&self, services: &Services<'_>) -> anyhow::Result<Option<RecordedCosts>> {
+        if self.textbook.is_some() {
+            return Ok(Some(RecordedCosts::default()));
+        }
+        let named = self.profile.as_deref();
+        let profile = named.map(|it| machine_file::find::<Profile>(services, it));
+        Ok(profile.transpose()?.as_ref().map(RecordedCosts::of))
     }
 
     /// `machine` at the end of what is uncertain that is asked for.

@@ -40,9 +40,10 @@ pub struct Wanted {
     pub scale: CostScale,
     /// Which part of it is used.
     pub window: Window,
-    /// What is taken off the CPU time of a trace, because the machine charges for it anew. Files of
-    /// events have it beside the CPU time.
-    pub costs: RecordedCosts,
+    /// What is taken off the CPU time of a trace, because the machine charges for it anew; `None`:
+    /// what was measured where it was recorded, if that is known. Files of events have it beside
+    /// the CPU time.
+    pub costs: Option<RecordedCosts>,
 }
 
 /// A recording in the place of a workload.
@@ -63,7 +64,7 @@ impl Rerun {
         Wanted {
             scale: self.cost_scale.unwrap_or(CostScale::ONE),
             window: self.window.unwrap_or_default(),
-            costs: RecordedCosts::default(),
+            costs: None,
         }
     }
 }
@@ -73,7 +74,7 @@ impl Default for Wanted {
         Self {
             scale: CostScale::ONE,
             window: Window::default(),
-            costs: RecordedCosts::default(),
+            costs: None,
         }
     }
 }
@@ -150,18 +151,25 @@ pub fn with_course(
 ) -> anyhow::Result<Recorded> {
     let name = input::shown(path);
     let mut recorded = RecordedLoad::new();
-    let (ends_with, kernel) = read(services, path, wanted, &mut recorded)?;
+    let ReadBeside {
+        ends_with,
+        kernel,
+        profile,
+    } = read(services, path, wanted, &mut recorded)?;
     let wakeups = recorded.wakeups();
     check_length(&recorded, &name)?;
     let found = recorded.with_course(&name, wanted.scale);
     let found = found.filter(|(workload, _)| !workload.groups.is_empty());
-    let (load, course) = found.with_context(|| {
+    let (mut load, course) = found.with_context(|| {
         if wanted.window == Window::default() {
             format!("{name}: no task ran in this recording")
         } else {
             format!("{name}: no task ran in this part of it; give another --window")
         }
     })?;
+    if let Some(profile) = profile {
+        load.machine.profile = profile;
+    }
     services.note(Topic::Recording, in_words(wakeups));
     Ok(Recorded {
         load,
@@ -171,12 +179,20 @@ pub fn with_course(
     })
 }
 
+/// What was read of a recording beside its events.
+struct ReadBeside {
+    ends_with: EndsWith,
+    kernel: Option<String>,
+    /// The profile that was measured where it was recorded, if nobody names another one.
+    profile: Option<Profile>,
+}
+
 fn read(
     services: &Services<'_>,
     path: &Path,
     wanted: Wanted,
     to: &mut RecordedLoad,
-) -> anyhow::Result<(EndsWith, Option<String>)> {
+) -> anyhow::Result<ReadBeside> {
     let window = wanted.window;
     let cannot = model::CannotRead::at(input::shown(path));
     let name = || input::shown(path);
@@ -188,18 +204,34 @@ fn read(
     let begin = file.fill_buf().map_err(&cannot)?;
     if traces::foreign::is_foreign(begin) {
         // A pipe stays where it is: text and Perfetto's traces are read from there.
+        let measured = wanted.costs.is_none();
+        let measured = measured.then(|| traces::foreign::snapshot(&mut file));
+        let measured = measured.flatten().and_then(|it| it.switch_ns);
         let _ = file.rewind();
-        to.set_costs(wanted.costs);
-        if wanted.costs != RecordedCosts::default() {
+        let profile = measured.and_then(Profile::measured);
+        let costs = wanted.costs.or(profile.as_ref().map(RecordedCosts::of));
+        let costs = costs.unwrap_or_default();
+        to.set_costs(costs);
+        if costs != RecordedCosts::default() {
             services.note(Topic::Recording, CHARGED_ANEW.to_owned());
         }
-        return foreign(services, (file, path), wanted, to).with_context(name);
+        let found = foreign(services, (file, path), (window, costs), to);
+        let (ends_with, kernel) = found.with_context(name)?;
+        return Ok(ReadBeside {
+            ends_with,
+            kernel,
+            profile,
+        });
     }
     if window != Window::default() {
         anyhow::bail!("{}: {ONLY_OF_TRACES}", name());
     }
     traces::replay(file, to).with_context(name)?;
-    Ok((EndsWith::All, None))
+    Ok(ReadBeside {
+        ends_with: EndsWith::All,
+        kernel: None,
+        profile: None,
+    })
 }
 
 /// Whether the file at `path` is a trace of another program, by its content.
@@ -392,7 +424,7 @@ fn take(
 fn foreign(
     services: &Services<'_>,
     (file, path): (BufReader<Box<dyn Content>>, &Path),
-    Wanted { window, costs, .. }: Wanted,
+    (window, costs): (Window, RecordedCosts),
     to: &mut RecordedLoad,
 ) -> anyhow::Result<(EndsWith, Option<String>)> {
     let Taken {

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use model::{Advised, CAPACITY_ONE, Hardware, MachineSpec, Nanos, span};
 use serde::{Deserialize, Serialize};
-use workload::{MachineFiles, Workload, rtapp};
+use workload::{MachineFiles, RecordedCosts, Workload, rtapp};
 
 use crate::error::UsageError;
 use crate::kind::WordKind;
@@ -79,7 +79,12 @@ pub fn find(
             let message = format!("{argument} is a recording, which has no parameters to --scale");
             return Err(UsageError::new(message).into());
         }
-        return recording::load(services, Path::new(argument), Wanted::default());
+        // Whoever asks by a name alone may set a profile later, and nobody knows it here.
+        let wanted = Wanted {
+            costs: Some(RecordedCosts::default()),
+            ..Wanted::default()
+        };
+        return recording::load(services, Path::new(argument), wanted);
     }
     let written = Written::find(services, argument)?;
     let folder = Path::new(argument).parent().unwrap_or(Path::new(""));

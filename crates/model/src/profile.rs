@@ -88,6 +88,9 @@ const SECOND: u64 = 1_000_000_000_000;
 const MILLISECOND: u64 = 1_000_000_000;
 const MICROSECOND: u64 = 1_000_000;
 
+/// What a switch with its wakeup may take, in nanoseconds.
+const MEASURED_NS: std::ops::RangeInclusive<u64> = 100..=1_000_000;
+
 costs! {
     /// A switch between tasks of one address space.
     switch: SECOND,
@@ -179,6 +182,25 @@ impl Profile {
     pub fn shipped(name: &str) -> Option<Self> {
         let mut all = Self::SHIPPED.into_iter();
         all.find(|profile| profile.name() == name)
+    }
+
+    /// That of a PC, with all times as much longer as a switch with its wakeup takes on a machine.
+    /// `None` if that cannot be: no machine needs less than 100 ns or more than a millisecond.
+    #[must_use]
+    pub fn measured(switch_ns: u64) -> Option<Self> {
+        if !MEASURED_NS.contains(&switch_ns) {
+            return None;
+        }
+        let mut own = OwnProfile::clone(&DEFAULT_V0);
+        "measured".clone_into(&mut own.name);
+        let usual = own.costs.switch + own.costs.wakeup;
+        for (key, most) in Costs::TIMES {
+            if let Some(cost) = own.costs.time_mut(key) {
+                let scaled = u128::from(*cost) * u128::from(switch_ns) * 1000 / u128::from(usual);
+                *cost = u64::try_from(scaled).unwrap_or(*most).min(*most);
+            }
+        }
+        Some(Self::Own(Arc::new(own)))
     }
 
     /// Costs of actions; `None` if nothing costs anything.

@@ -17,9 +17,12 @@ use clocked::Stints;
 use course::Course;
 pub use course::RecordedCourse;
 use model::{
-    Change, Event, EventMask, Header, Nanos, Op, PrevState, SimTime, Sink, TaskClass, TaskId,
-    WakeCause, Wakeup, What,
+    Change, Costs, Event, EventMask, Header, Nanos, Op, PrevState, Profile, SimTime, Sink,
+    TaskClass, TaskId, WakeCause, Wakeup, What,
 };
+
+/// Picoseconds of a nanosecond.
+const PICOSECONDS: u64 = 1000;
 
 /// The flag of a wakeup whose waker is about to sleep (`WF_SYNC`, kernel/sched/sched.h, 6.18).
 const WF_SYNC: u64 = 0x10;
@@ -56,6 +59,22 @@ pub struct RecordedCosts {
     pub switch_idle: Nanos,
     /// Waking a task, taken off the waker.
     pub wakeup: Nanos,
+}
+
+impl RecordedCosts {
+    /// What a machine with this profile charges for such work.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        let of = |pick: fn(&Costs) -> u64| {
+            let picoseconds = profile.costs().map_or(0, pick);
+            Nanos::new(picoseconds / PICOSECONDS)
+        };
+        Self {
+            switch: of(|it| it.switch),
+            switch_idle: of(|it| it.switch_idle),
+            wakeup: of(|it| it.wakeup),
+        }
+    }
 }
 
 /// Where the wakeups of a recording came from.

@@ -499,7 +499,7 @@ mod tests {
             assert_eq!(*found, want);
         }
         // Of an event that nobody described only the place and the kind are known.
-        let mut other = [9, 9, 1, 2, 3, 4, 5, 6];
+        let mut other = [9_u8, 9, 1, 2, 3, 4, 5, 6];
         places.each(&mut other, &mut |holds, bytes| codes.put(holds, bytes));
         assert_eq!(other, [9, 9, 1, 2, 0, 0, 0, 0]);
     }

@@ -25,6 +25,21 @@ fn the_shipped_file_sets_every_span_of_time() {
 }
 
 #[test]
+fn a_measured_profile_has_the_switch_that_was_measured_and_all_else_in_proportion() {
+    let usual = Profile::DefaultV0.costs().unwrap();
+    let measured = Profile::measured(3480).unwrap();
+    assert_eq!(measured.name(), "measured");
+    let costs = measured.costs().unwrap();
+    let times = [costs.switch, costs.wakeup, costs.tick, costs.instruction];
+    let twice = [usual.switch, usual.wakeup, usual.tick, usual.instruction].map(|it| 2 * it);
+    assert_eq!(times, twice);
+    assert_eq!(costs.lock_wait, usual.lock_wait);
+    for no_machine in [0, 99, 1_000_001, u64::MAX] {
+        assert_eq!(Profile::measured(no_machine), None, "{no_machine}");
+    }
+}
+
+#[test]
 fn quantities_are_read_exactly_in_every_unit() {
     let costs = costs(&format!(
         "{HEAD}[costs]\nswitch = \"3.5us\"\nfork = \"1ms\"\n\

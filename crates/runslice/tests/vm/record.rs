@@ -45,6 +45,7 @@ fn check_recording(kernel: &str) {
     assert_eq!(number("lost"), 0, "{text}");
     assert!(number("threads") > 20, "{text}");
     assert!(number("bytes") > 8192 && number("event_ns") > 0, "{text}");
+    assert!(number("switch_ns") > 0, "{text}");
     // The machine's own tracing stays as it was, and nothing of ours is left.
     assert!(
         stdout.contains("tracing 0") && !stdout.contains("left "),

@@ -181,6 +181,16 @@ pub fn read<'a, R: Read + Seek>(
     imported(stream, name)
 }
 
+/// What a recording of ours knows of the machine and its threads, before its records are read. The
+/// caller goes back to the begin.
+pub fn snapshot<R: Read + Seek>(input: &mut BufReader<R>) -> Option<Snapshot> {
+    let begin = input.fill_buf().ok()?;
+    match kind_of(&begin[..begin.len().min(BEGIN)]) {
+        Ok(TraceKind::TraceDat) => trace_dat::snapshot(input),
+        _ => None,
+    }
+}
+
 /// What a reader has told, and what the threads' records have.
 fn found(told: Findings, of_tasks: &Findings) -> Findings {
     Findings {

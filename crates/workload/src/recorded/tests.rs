@@ -167,6 +167,12 @@ fn a_task_that_is_bound_from_the_begin_stays_where_it_ran_until_it_may_use_more(
 
 #[test]
 fn what_the_kernel_took_of_a_turn_is_no_work_of_its_task() {
+    assert_eq!(RecordedCosts::of(&Profile::Ideal), RecordedCosts::default());
+    let usual = RecordedCosts::of(&Profile::DefaultV0);
+    assert_eq!(
+        (usual.switch, usual.wakeup),
+        (Nanos::new(1140), Nanos::new(600))
+    );
     let costs = RecordedCosts {
         switch: Nanos::new(7),
         switch_idle: Nanos::new(3),

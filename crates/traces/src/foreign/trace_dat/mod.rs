@@ -9,6 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{BufReader, Read, Seek};
 
+use model::Snapshot;
+
 use crate::foreign::error::Error;
 use crate::foreign::facts;
 use crate::foreign::format::Formats;
@@ -54,6 +56,12 @@ pub fn read<R: Read + Seek>(
     stream.told.lost = meta.overrun.saturating_sub(at_pages);
     stream.told.gaps = u64::from(stream.told.lost > 0);
     Ok(())
+}
+
+/// The snapshot that the file has, if it has one that can be read.
+pub fn snapshot<R: Read + Seek>(input: &mut BufReader<R>) -> Option<Snapshot> {
+    let bytes = meta::read(input).ok()?.snapshot?;
+    facts::parse(&bytes).ok()
 }
 
 /// The buffer with the most data; the first one of several such.
