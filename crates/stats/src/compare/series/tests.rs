@@ -174,3 +174,15 @@ fn cells_are_put_together_and_keep_their_spans() {
         whole.value(CellStatistic::Mean)
     );
 }
+
+#[test]
+fn no_percentile_below_the_median_stands_for_a_high_one() {
+    let permille = |of: u16| -> Vec<CellStatistic> {
+        let all = CellStatistic::Permille(of).and_lower();
+        all.collect()
+    };
+    let want = [990, 950, 900, 750, 500].map(CellStatistic::Permille);
+    assert_eq!(permille(990), want);
+    // Who asks for a lower one gets it or nothing.
+    assert_eq!(permille(300), [CellStatistic::Permille(300)]);
+}
