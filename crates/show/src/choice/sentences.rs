@@ -3,6 +3,7 @@
 //! it holds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use ask::choose::Chosen;
 use ask::choose::errors::ErrorTable;
@@ -187,8 +188,34 @@ fn can_break(chosen: &Chosen) -> Vec<String> {
             counted(field.runs as u64, "run"),
             field.candidates[at].call,
         ));
+        let program = field.candidates[at].found.policy.program.as_ref();
+        let file = program.and_then(|it| Path::new(it.command.first()?).file_name());
+        sentences.extend(file.and_then(|it| known_faults(&it.to_string_lossy())));
     }
     sentences
+}
+
+/// The published faults of the scheduler whose program is called so, or so with its version behind
+/// a dash.
+fn known_faults(file: &str) -> Option<String> {
+    let scheduler = file.split('-').next()?;
+    let cases = ask::cases::all().ok()?.into_iter();
+    let its: Vec<String> = cases
+        .filter(|it| it.scheduler == scheduler)
+        .map(|it| format!("{} ({})", it.name, it.bad.join(", ")))
+        .collect();
+    if its.is_empty() {
+        return None;
+    }
+    let more = match its.len().saturating_sub(TOLD) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Some(format!(
+        "Published faults of {scheduler}, each with a version in which it was seen: {}{more}; \
+         `runslice cases` shows them again.",
+        its.into_iter().take(TOLD).collect::<Vec<_>>().join(", ")
+    ))
 }
 
 /// What gets worse, for whom and how much.
@@ -458,4 +485,23 @@ fn holds_for(field: &Field) -> String {
         machine.profile.name(),
         crate::VERSION,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_a_published_scheduler_are_known_by_the_name_of_its_program() {
+        for file in ["scx_lavd", "scx_lavd-1.1.1"] {
+            let said = known_faults(file).unwrap();
+            assert!(
+                said.starts_with("Published faults of scx_lavd, each"),
+                "{said}"
+            );
+            assert!(said.contains("lavd-capacity (1.0.12)"), "{said}");
+        }
+        assert_eq!(known_faults("scx_lav"), None);
+        assert_eq!(known_faults("mlfq"), None);
+    }
 }
