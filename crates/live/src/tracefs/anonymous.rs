@@ -289,6 +289,16 @@ fn text(bytes: &[u8]) -> &[u8] {
     &bytes[..end.unwrap_or(bytes.len())]
 }
 
+/// A name without the number of a thread at its end, and that number with what stands before it:
+/// threads of one name stay so.
+fn parts(name: &[u8]) -> (&[u8], &[u8]) {
+    let digits = name.iter().rev().take_while(|it| it.is_ascii_digit());
+    let digits = digits.count();
+    let stem = name.len().saturating_sub(digits + 1);
+    let is_numbered = digits > 0 && matches!(name.get(stem), Some(b'-' | b'.')) && stem > 0;
+    name.split_at(if is_numbered { stem } else { name.len() })
+}
+
 impl CodeTable {
     fn new(letter: char) -> Self {
         Self {
@@ -352,7 +362,7 @@ impl Codes {
                     self.see_pid(pid);
                 }
             }
-            Holds::Name if !self.keeps(text(bytes)) => self.names.see(text(bytes)),
+            Holds::Name if !self.keeps(text(bytes)) => self.names.see(parts(text(bytes)).0),
             Holds::Path => self.paths.see(text(bytes)),
             Holds::Name | Holds::Address => {}
         }
@@ -377,10 +387,10 @@ impl Codes {
 
     fn name(&self, name: &[u8]) -> Vec<u8> {
         if self.keeps(name) {
-            name.to_vec()
-        } else {
-            self.names.code(name).into()
+            return name.to_vec();
         }
+        let (stem, number) = parts(name);
+        [self.names.code(stem).as_bytes(), number].concat()
     }
 
     /// Puts the code of what stands in these bytes there, as much of it as they hold.
@@ -414,9 +424,7 @@ impl Codes {
             for thread in threads {
                 self.see_pid(thread.pid);
                 self.see_pid(thread.process);
-                if !self.keeps(thread.comm.as_bytes()) {
-                    self.names.see(thread.comm.as_bytes());
-                }
+                self.see(Holds::Name, thread.comm.as_bytes());
             }
         }
     }
@@ -469,6 +477,18 @@ mod tests {
         bytes.extend(name);
         bytes.extend(path);
         bytes
+    }
+
+    #[test]
+    fn threads_whose_names_differ_in_a_number_stay_one_family() {
+        let mut codes = Codes::keeping(&Snapshot::default());
+        for name in [&b"pool-1"[..], b"pool-22", b"x.3", b"pool7", b"-8"] {
+            codes.see(Holds::Name, name);
+        }
+        codes.number();
+        let of = |name: &[u8]| String::from_utf8(codes.name(name)).unwrap();
+        assert_eq!([of(b"pool-1"), of(b"pool-22")], ["n3-1", "n3-22"]);
+        assert_eq!([of(b"x.3"), of(b"-8"), of(b"pool7")], ["n1.3", "n2", "n4"]);
     }
 
     #[test]

@@ -69,8 +69,8 @@ pub struct Record {
     event: Vec<String>,
 
     /// Replace names, paths, groups and numbers of threads by codes, the same one for the same
-    /// thing. Names of the kernel's own threads and of interrupts stay, and so do times, CPUs,
-    /// priorities, weights and the kernel's release.
+    /// thing. Names of the kernel's own threads and of interrupts stay, and so do numbers at the
+    /// ends of names, times, CPUs, priorities, weights and the kernel's release.
     #[arg(long, conflicts_with_all = ["event", "futex", "decisions"])]
     anonymous: bool,
 
@@ -328,7 +328,8 @@ fn in_codes(counts: &AnonymousCounts) -> String {
     format!(
         "codes stand for {names} names, {paths} paths, {groups} parts of groups' names and \
          {threads} numbers of threads; kept are the names of the kernel's own threads and of \
-         interrupts, times, CPUs, priorities, weights and the kernel's release"
+         interrupts, numbers at the ends of names, times, CPUs, priorities, weights and the \
+         kernel's release"
     )
 }
 
