@@ -223,15 +223,15 @@ impl Machine {
     #[inline]
     pub(crate) fn give_run_queue(&mut self, held: Held) {
         if !matches!(held, Held::Nothing) {
-            self.give(&held);
+            self.give(held);
         }
     }
 
     #[cold]
-    fn give(&mut self, held: &Held) {
+    fn give(&mut self, held: Held) {
         let since = match held {
             Held::Nothing => return,
-            Held::Real(key) => return self.unlock(*key),
+            Held::Real(key) => return self.unlock(key),
             Held::Since(since) => since,
         };
         let span = self.turn.charged_ps - since.charged;
