@@ -158,7 +158,6 @@ impl Machine {
                 if !self.ends_work(cpu) {
                     return Ok(());
                 }
-                self.stop_executing_here(cpu);
             }
             Packed::RESUME => self.cpus[cpu].resume_pending = false,
             Packed::TIMER => {

@@ -190,12 +190,13 @@ impl Machine {
     #[inline(always)]
     fn choose_queue(&mut self, vm: &mut Vm, id: TaskId, flags: u64, sticky: bool) {
         let task = self.task(id);
-        let (cpu, has_verdict) = (task.cpu, task.direct.is_some());
+        let (cpu, has_verdict, immed) = (task.cpu, task.direct.is_some(), task.immed);
         if sticky {
             let rights = if self.has_subs { enq::IGNORE_CAPS } else { 0 };
             return self.insert_local(cpu, id, flags | rights);
         }
-        if std::mem::take(&mut self.tasks[id.index()].immed) {
+        if immed {
+            self.task_mut(id).immed = false;
             self.touch(id, stale::FLAGS);
         }
         if !self.is_online(cpu) {

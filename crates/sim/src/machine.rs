@@ -540,30 +540,43 @@ impl Machine {
     /// Lets the current task of `cpu`, whose work takes so long, execute from now on.
     #[inline(always)]
     pub(crate) fn start_executing(&mut self, cpu: CpuId, left: Nanos) {
+        if self.speeds.is_some() {
+            return self.start_at_rate(cpu);
+        }
         let state = &mut self.cpus[cpu];
         debug_assert!(state.executing_since.is_none() && state.occupant.task().is_some());
         state.executing_since = Some(self.now);
-        let occupant = state.occupant.task();
-        let left = match occupant.filter(|_| self.speeds.is_some()) {
-            Some(id) => self.begin_at_rate(cpu, id),
-            None => left,
-        };
         let end = self.now + left;
         // A timer that comes before is moved when it comes: whatever interrupts a task many times
         // would else leave a stale one in the queue each time.
+        if end < state.work_timer || left.is_zero() {
+            state.work_timer = end;
+            self.queue.push(end, cpu, Pending::WorkDone);
+        }
+    }
+
+    /// As [`Machine::start_executing`], where the length of work depends on the CPU's speed.
+    #[cold]
+    fn start_at_rate(&mut self, cpu: CpuId) {
+        let state = &mut self.cpus[cpu];
+        state.executing_since = Some(self.now);
+        let Some(id) = state.occupant.task() else {
+            return;
+        };
+        let left = self.begin_at_rate(cpu, id);
+        let end = self.now + left;
         if end < self.cpus[cpu].work_timer || left.is_zero() {
             self.arm_work_timer(cpu, end);
         }
     }
 
-    #[inline(always)]
     fn arm_work_timer(&mut self, cpu: CpuId, end: SimTime) {
         self.cpus[cpu].work_timer = end;
         self.queue.push(end, cpu, Pending::WorkDone);
     }
 
-    /// The work timer of `cpu` has come. Whether the current task's work is done; if it takes
-    /// longer than it did when the timer was armed, the timer comes again.
+    /// The work timer of `cpu` has come. Whether the current task's work is done, whose clock stops
+    /// then; if it takes longer than it did when the timer was armed, the timer comes again.
     #[inline(always)]
     pub(crate) fn ends_work(&mut self, cpu: CpuId) -> bool {
         let state = &mut self.cpus[cpu];
@@ -574,17 +587,30 @@ impl Machine {
         let (Some(since), Some(id)) = (state.executing_since, state.occupant.task()) else {
             return false;
         };
-        let left = if self.speeds.is_some() {
-            self.left_at_rate(cpu, id)
-        } else {
-            self.task(id).work_left
-        };
-        let end = since + left;
+        if self.speeds.is_some() {
+            return self.ends_at_rate(cpu, id, since);
+        }
+        let task = &mut self.tasks[id.index()];
+        let end = since + task.work_left;
         if end == self.now {
+            (state.executing_since, task.work_left) = (None, Nanos::ZERO);
             return true;
         }
         self.arm_work_timer(cpu, end);
         false
+    }
+
+    /// As [`Machine::ends_work`], of `id`, which has executed `since` then.
+    #[cold]
+    fn ends_at_rate(&mut self, cpu: CpuId, id: TaskId, since: SimTime) -> bool {
+        let end = since + self.left_at_rate(cpu, id);
+        let ends = end == self.now;
+        if ends {
+            self.stop_executing(cpu);
+        } else {
+            self.arm_work_timer(cpu, end);
+        }
+        ends
     }
 
     /// Stops the clock of the current task's work, if it executes.
@@ -690,11 +716,9 @@ impl Machine {
         let now = self.now;
         let cpu_state = &mut self.cpus[cpu];
         (cpu_state.executes, cpu_state.leaves) = (curr.id(), None);
-        self.mirror_curr(cpu);
-        let cpu_state = &mut self.cpus[cpu];
         if prev.id() == curr.id() {
             // Between the idle task and the stopper, which events do not tell apart.
-            return;
+            return self.mirror_curr(cpu);
         }
         let mut state = PrevState::Idle;
         if let Some(id) = prev.task() {
@@ -715,6 +739,7 @@ impl Machine {
         }
         cpu_state.enter(mode, now);
         cpu_state.times.switches += 1;
+        self.mirror_curr(cpu);
         let mut overhead = Nanos::ZERO;
         if self.ledger.costs().is_some() {
             overhead = self.switch_overhead(cpu, prev.curr());

@@ -362,7 +362,8 @@ impl Machine {
                         Curr::Stopper => Class::Stop,
                         Curr::Task(id) => self.task(id).class,
                     };
-                    let is_put_back = std::mem::take(&mut self.cpus[cpu].is_put_back);
+                    let is_put_back = self.spec.textbook.is_some()
+                        && std::mem::take(&mut self.cpus[cpu].is_put_back);
                     if queued && !is_put_back {
                         self.put_prev_ext(vm, cpu, id, next_class);
                     }
