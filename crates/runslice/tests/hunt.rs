@@ -352,6 +352,13 @@ fn long_waits_are_named_without_a_question() {
         said.contains("fcfs: 1 task waited for long: shell for "),
         "{said}"
     );
+    let why = "explain fcfs -w w.toml --worst 5";
+    assert!(
+        said.contains(&format!("`runslice {why}` says why")),
+        "{said}"
+    );
+    let (told, _) = folder.said(why, 0);
+    assert!(told.contains("Wait 1 of 5: "), "{told}");
     assert!(
         !folder
             .said("sim fifo -w w.toml", 0)
