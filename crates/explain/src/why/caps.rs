@@ -1,4 +1,4 @@
-//! Rights of schedulers below the root on CPUs: which of them one lacked whose task was turned away.
+//! Rights of schedulers below the root on CPUs: what one lacked whose task was turned away.
 
 use std::collections::BTreeMap;
 
