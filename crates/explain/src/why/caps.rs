@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use model::{CpuId, SimTime, TaskId};
 
-use super::verdict::MissingRight;
-
 /// Where tasks are that a local queue did not take, a queue for each CPU (`SCX_DSQ_REJECT`, kernel
 /// 7.3).
 const REJECT: u64 = 1 << 63 | 4;
 /// Rights (`SCX_CAP_ENQ_IMMED` and `SCX_CAP_ENQ`, kernel 7.3). The second one brings the first.
 const ENQ_IMMED: u64 = 1;
 const ENQ: u64 = 2;
+
+/// Names of rights.
+type CapNames = &'static [&'static str];
 
 /// What the run has told of rights.
 #[derive(Clone, Debug, Default)]
@@ -46,16 +47,21 @@ impl CapsInEffect {
         }
     }
 
-    /// What `scheduler` lacked when its `task` was turned away last; `None`: it was not since
-    /// `since`.
-    pub fn missing(&self, scheduler: u32, task: TaskId, since: SimTime) -> Option<MissingRight> {
+    /// What `scheduler` lacked when its `task` was turned away last, and on which CPU; `None`: it
+    /// was not since `since`.
+    pub fn missing(
+        &self,
+        scheduler: u32,
+        task: TaskId,
+        since: SimTime,
+    ) -> Option<(CpuId, CapNames)> {
         let (_, cpu) = *self.away.get(&task).filter(|(time, _)| *time >= since)?;
-        let rights: &'static [&'static str] = match self.known.get(&(scheduler, cpu)) {
+        let rights: CapNames = match self.known.get(&(scheduler, cpu)) {
             None => &[],
             Some(caps) if caps & ENQ != 0 => &["SCX_CAP_PREEMPT"],
             Some(caps) if caps & ENQ_IMMED != 0 => &["SCX_CAP_ENQ"],
             Some(_) => &["SCX_CAP_ENQ", "SCX_CAP_ENQ_IMMED"],
         };
-        Some(MissingRight { cpu, rights })
+        Some((cpu, rights))
     }
 }

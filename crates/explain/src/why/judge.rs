@@ -1,6 +1,6 @@
 //! From what was decided to what went wrong.
 
-use model::{Caller, CpuId, Exit, ExitKind, Nanos, SimTime, TaskId};
+use model::{Caller, CpuId, Exit, ExitKind, Kernel, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::finding::{
@@ -90,10 +90,17 @@ impl Judge<'_> {
             },
             tier => Verdict {
                 tier,
-                has_server: fault == Fault::Outranked && self.state.has_server(),
+                has_server: fault == Fault::Outranked && self.has_server(),
                 ..Verdict::default()
             },
         }
+    }
+
+    /// Whether the kernel's deadline server gives time to the policy's tasks, whatever higher
+    /// classes want.
+    fn has_server(&self) -> bool {
+        let machine = self.state.machine();
+        machine.is_some_and(|machine| machine.kernel >= Kernel::V7_0)
     }
 
     pub(super) fn share(&self, task: TaskId) -> Share {
@@ -247,7 +254,8 @@ impl Judge<'_> {
     /// What `scheduler` lacked if a local queue has turned `task` away since it waits.
     fn missing(&self, task: TaskId, scheduler: u32) -> Option<MissingRight> {
         let since = self.state.tasks[task.index()].runnable_since?;
-        self.state.caps.missing(scheduler, task, since)
+        let (cpu, rights) = self.state.caps.missing(scheduler, task, since)?;
+        Some(MissingRight { cpu, rights })
     }
 
     /// How long `task` has been in its queue.

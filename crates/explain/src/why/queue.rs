@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Caller, CpuId, Nanos, Op, SimTime};
+use model::{CpuId, Nanos, SimTime};
 
 use super::deed::Deed;
-use super::state::{Cpu, REFILLS, State};
 
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
@@ -115,19 +114,6 @@ pub(super) enum Kind {
     Local(CpuId),
     Global,
     Policy,
-}
-
-/// A task came into the queue `id` by the policy's own insert: into a local one of a CPU that was
-/// not asked for work, it keeps that CPU from asking.
-pub(super) fn refill(cpus: &mut [Cpu], id: u64, deed: Deed) {
-    if let Kind::Local(cpu) = State::kind_of(id)
-        && let Some(cpu) = cpus.get_mut(cpu.index())
-        && deed.caller != Caller::Callback(Op::Dispatch)
-    {
-        cpu.refills.rotate_left(1);
-        cpu.refills[REFILLS - 1] = Some(deed.number);
-        cpu.refilled = Some(deed);
-    }
 }
 
 #[cfg(test)]

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Caller, Change, CpuId, Event, Header, IdleChange, InQueue, Kernel, Kicked, Looked, NOWHERE,
-    Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
+    Caller, Change, CpuId, Event, Header, IdleChange, InQueue, Kicked, Looked, MachineSpec,
+    NOWHERE, Nanos, Op, PrevState, Removed, SimTime, Sliced, TaskClass, TaskId, What, insert,
 };
 
 use super::caps::CapsInEffect;
 pub(super) use super::deed::Deed;
 use super::higher::Higher;
-use super::queue::refill;
 pub(super) use super::queue::{Entry, Kind, Queue};
 use super::right::{CgroupWeights, Claim, Rights};
 use super::schedulers::SchedulerNames;
@@ -23,7 +22,7 @@ const BUILTIN: u64 = 1 << 63;
 const LOCAL_ON: u64 = 3 << 62;
 /// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
 /// first one may have ended its idleness, and the second its turn.
-pub(super) const REFILLS: usize = 3;
+const REFILLS: usize = 3;
 
 /// Where a task is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -225,17 +224,9 @@ impl State {
         groups.map(|group| group.name.as_str())
     }
 
-    /// Whether the kernel's deadline server gives time to the policy's tasks, whatever higher
-    /// classes want.
-    pub fn has_server(&self) -> bool {
-        let header = self.header.as_ref();
-        header.is_some_and(|header| header.machine.kernel >= Kernel::V7_0)
-    }
-
-    /// The time between two ticks.
-    pub fn tick(&self) -> Nanos {
-        let header = self.header.as_ref();
-        header.map_or(Nanos::ZERO, |header| header.machine.tick())
+    /// The run's machine, once that is known.
+    pub fn machine(&self) -> Option<&MachineSpec> {
+        self.header.as_ref().map(|header| &header.machine)
     }
 
     pub const fn has_decisions(&self) -> bool {
@@ -790,5 +781,18 @@ impl State {
             global if global & BUILTIN != 0 => Kind::Global,
             _ => Kind::Policy,
         }
+    }
+}
+
+/// A task came into the queue `id` by the policy's own insert: into a local one of a CPU that was
+/// not asked for work, it keeps that CPU from asking.
+pub(super) fn refill(cpus: &mut [Cpu], id: u64, deed: Deed) {
+    if let Kind::Local(cpu) = State::kind_of(id)
+        && let Some(cpu) = cpus.get_mut(cpu.index())
+        && deed.caller != Caller::Callback(Op::Dispatch)
+    {
+        cpu.refills.rotate_left(1);
+        cpu.refills[REFILLS - 1] = Some(deed.number);
+        cpu.refilled = Some(deed);
     }
 }

@@ -283,7 +283,7 @@ fn a_cpu_is_kept_busy_by_the_inserts_of_the_wait_alone() {
             caller: model::Caller::Callback(model::Op::SelectCpu),
             place: 1,
         };
-        queue::refill(&mut cpus, 3 << 62, deed);
+        state::refill(&mut cpus, 3 << 62, deed);
     }
     // The judge holds it against the number of what put the task into its queue.
     assert_eq!(cpus[0].refills[0], Some(5));

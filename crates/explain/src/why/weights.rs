@@ -1,6 +1,6 @@
 //! Of two tasks that always want a CPU the one of more weight gets no less of it.
 
-use model::{Nanos, SimTime, TaskId};
+use model::{MachineSpec, Nanos, SimTime, TaskId};
 
 use super::OVERLONG;
 use super::finding::{Fault, Finding};
@@ -54,6 +54,8 @@ impl Judge<'_> {
         if self.right.is_some_and(|right| right != Right::Weight) {
             return None;
         }
+        let machine = self.state.machine();
+        let tick = machine.map_or(Nanos::ZERO, MachineSpec::tick);
         let all = (0u32..).map(TaskId).zip(&self.state.tasks);
         let busy = all.filter(|(_, task)| task.always_wants(self.now));
         let busy: Vec<_> = busy
@@ -65,7 +67,7 @@ impl Judge<'_> {
         let unfair = pairs.filter(|((_, heavy, has), (_, light, more))| {
             heavy.nice < light.nice
                 && (heavy.mask, heavy.cgroup) == (light.mask, light.cgroup)
-                && *more > has + light.more_than(*has, self.state.tick())
+                && *more > has + light.more_than(*has, tick)
         });
         let (heavy, light) = unfair.max_by_key(|(heavy, light)| light.2 - heavy.2)?;
         let slice = heavy.1.slice.map(|(_, deed)| deed);
@@ -79,7 +81,7 @@ impl Judge<'_> {
                     right: self.right,
                     lag: Nanos::new(light.2 - heavy.2),
                     lag_by_cgroup: None,
-                    bound: Nanos::new(light.1.more_than(heavy.2, self.state.tick())),
+                    bound: Nanos::new(light.1.more_than(heavy.2, tick)),
                 }),
                 ..Verdict::default()
             },
