@@ -89,6 +89,10 @@ fn a_case_is_shown_if_bad_versions_show_it_and_good_ones_are_clean() {
         .0;
     assert!(table.contains("showed it, of 4"), "{table}");
     assert!(table.contains("| c | 1, 1.5 | 4 | lost"), "{table}");
+    folder.case("d", ("\"1\"", "\"2\""), "direction", LOST);
+    let judge = "cases d.toml --programs built --seeds 4 --format markdown";
+    let table = folder.said(judge, 0).0;
+    assert!(table.contains("| d | 1 | 4: direction | lost"), "{table}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use ask::AnswerKind;
-use ask::cases::{CaseResult, CaseSeen, CaseVerdict, PublicCase, VersionRuns};
+use ask::cases::{CaseResult, CaseSeen, CaseStatus, CaseVerdict, PublicCase, VersionRuns};
 use serde_json::{Value, json};
 
 use crate::origin::Origin;
@@ -101,6 +101,9 @@ pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
         let case = &result.case;
         let bad = result.versions.iter().find(|it| it.is_bad);
         let showed = match (&result.verdict, bad) {
+            (CaseVerdict::Shown, Some(bad)) if case.status == CaseStatus::Direction => {
+                format!("{}: {}", bad.count(), case.status.word())
+            }
             (CaseVerdict::Shown, Some(bad)) => bad.count().to_string(),
             (CaseVerdict::NotShown(_), Some(bad)) => format!("{}: not shown", bad.count()),
             _ => case.status.word().to_owned(),
