@@ -72,6 +72,7 @@ pub(super) const CASES: &[ShippedFile] = files!["":
 /// Every file of cases/loads/.
 pub(super) const LOADS: &[ShippedFile] = files!["loads/":
     "bound-beside-hogs",
+    "bound-kworkers",
     "bound-outside",
     "desktop-rt",
     "flash-overtaking",
