@@ -250,6 +250,18 @@ fn to_look_for_races_changes_no_event() {
     }
 }
 
+#[test]
+fn callbacks_are_called_under_the_locks_of_the_table() {
+    for policy in ["probe", "fifo", "cfs", "o1"] {
+        for load in [FOUR, PIPES, FORKS, CHANGES, OTHERS] {
+            let asked = spec(policy, load, 10, seeded(5, 100));
+            let run = Simulation::new(&asked).looking_for_races().start();
+            let found = run.unwrap().interleaved.expect("CPUs come in between");
+            assert_eq!(found.unlisted, Vec::<String>::new(), "{policy} under {load}");
+        }
+    }
+}
+
 fn orders(policy: &str, load: &str, micros: u64) -> TriedOrders {
     let mut spec = spec(policy, load, 1, None);
     spec.duration = Some(Nanos::from_micros(micros));

@@ -5,6 +5,7 @@ use workload::CgroupChange;
 
 use crate::cpu::{Curr, Mode, Todo};
 use crate::flags::{Waker, deq};
+use crate::interleave::state::LockKey;
 use crate::machine::{Machine, Vm};
 use crate::pending::{Packed, Pending, is_of_timers};
 use crate::task::RunState;
@@ -278,10 +279,21 @@ impl Machine {
         self.count_turn(vm, cpu);
         if todo.has(Todo::DEFERRED) {
             self.cpus[cpu].todo.strike(Todo::DEFERRED);
-            self.run_deferred(vm, cpu);
-            self.reenqueue_deferred(vm, cpu);
+            self.run_all_deferred(vm, cpu);
         } else {
             self.schedule(vm, cpu, None);
+        }
+    }
+
+    /// What waited for an interrupt that the CPU sends itself.
+    ///
+    /// Source: `deferred_irq_workfn()`, kernel 6.18, which locks the run queue.
+    fn run_all_deferred(&mut self, vm: &mut Vm, cpu: CpuId) {
+        let locked = self.lock(vm, LockKey::RunQueue(cpu));
+        self.run_deferred(vm, cpu);
+        self.reenqueue_deferred(vm, cpu);
+        if locked {
+            self.unlock(LockKey::RunQueue(cpu));
         }
     }
 
@@ -332,7 +344,9 @@ impl Machine {
             }
             Ok(Action::Yield) => self.yield_task(vm, cpu, id),
             Ok(Action::MigrateDisable) => self.migrate_disable(vm, id),
-            Ok(Action::MigrateEnable) => self.migrate_enable(vm, id),
+            Ok(Action::MigrateEnable) => self.under_task_locks(vm, id, |machine, vm| {
+                machine.migrate_enable(vm, id);
+            }),
             Ok(Action::Exit) => {
                 self.count_turn(vm, cpu);
                 self.charge(|costs| costs.exit);

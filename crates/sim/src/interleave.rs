@@ -18,6 +18,7 @@ mod locks;
 pub(crate) mod races;
 mod run;
 pub(crate) mod state;
+mod table;
 
 use std::collections::BTreeSet;
 

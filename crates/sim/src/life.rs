@@ -7,6 +7,7 @@ use model::{CpuId, EventKind, Nanos, Op, TaskId, What};
 use workload::{CpuSet, ROOT_CGROUP, SchedPolicy};
 
 use crate::flags::{deq, enq, wake};
+use crate::interleave::state::LockKey;
 use crate::machine::{Machine, Vm};
 use crate::ops::{Call, CallOwner};
 use crate::pending::Pending;
@@ -138,9 +139,13 @@ impl Machine {
         if self.hooked.any() {
             self.trace_fork(vm, (parent, id), birth.process);
         }
+        let locked = self.lock(vm, LockKey::Task(id));
         self.begin_waking(id);
         let (target, _) = self.select_task_rq(vm, id, cpu, wake::FORK);
         self.activate_new(vm, id, target, enq::NOCLOCK);
+        if locked {
+            self.unlock(LockKey::Task(id));
+        }
         if self.hooked.any() && !self.is_of_program(birth.group) {
             let comm = self.workload.task_name(birth.group, birth.index);
             self.trace_rename(vm, id, &comm);

@@ -548,6 +548,9 @@ impl Machine {
         (who, function): (SchedId, u32),
         call: &Call<N>,
     ) -> Option<u64> {
+        if self.interleaves() {
+            self.check_locks(call.op, call.subject);
+        }
         if self.wants(EventKind::Callback) {
             if self.has_subs {
                 self.turn_to_scheduler(who);

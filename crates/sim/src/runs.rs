@@ -87,6 +87,9 @@ pub struct Interleaved {
     /// Numbers of the accesses before which it matters whether another CPU comes in between; as
     /// `races`.
     pub conflicts: Vec<u64>,
+    /// Callbacks that were called under other locks than the simulator's table of locks says; as
+    /// `races`. Each is an error of the simulator.
+    pub unlisted: Vec<String>,
 }
 
 impl<'a> Simulation<'a> {
@@ -177,6 +180,8 @@ impl<'a> Simulation<'a> {
         machine.plan_interventions(std::mem::take(&mut self.interventions));
         if let Some(all) = machine.interleaving.as_deref_mut().filter(|_| self.races) {
             all.look_for_races();
+            // Each call says which it is.
+            machine.turn.contexts.note_all();
         }
         begin_run(spec, &mut machine, &mut self.audience);
         complete(spec, (&mut machine, &mut vm), &mut self.audience)
@@ -370,6 +375,7 @@ pub(crate) fn complete(
         stalls: all.stalls().to_vec(),
         races: all.races_at(|op| vm.place(op)),
         conflicts: all.conflicts(),
+        unlisted: all.unlisted(),
     });
     Ok(Finished {
         interleaved,

@@ -6,6 +6,7 @@ use bpf::SourceLine;
 use model::{CpuId, Interleave, Nanos, PerCpu, Rng, SimTime, Stall, TaskId};
 
 use super::races::{FoundRace, Races};
+use super::table::LocksHeld;
 use crate::pending::Packed;
 
 /// What turns wait for.
@@ -91,6 +92,8 @@ pub(crate) struct Interleaving {
     pub(crate) failed: Option<bpf::OutOfMemory>,
     /// Whoever looks for races.
     pub(crate) races: Option<Races>,
+    /// Callbacks, and locks under which none is called by the table of locks.
+    pub(crate) unlisted: BTreeSet<(&'static str, LocksHeld)>,
 }
 
 impl Interleaving {
@@ -121,6 +124,7 @@ impl Interleaving {
             is_over: false,
             failed: None,
             races: None,
+            unlisted: BTreeSet::new(),
         };
         made.plan();
         made
@@ -202,6 +206,13 @@ impl Interleaving {
     /// Accesses before which it matters whether others come in between, if somebody looked.
     pub fn conflicts(&self) -> Vec<u64> {
         self.races.as_ref().map_or_else(Vec::new, Races::conflicts)
+    }
+
+    /// Calls that the table of locks does not have, in words.
+    pub fn unlisted(&self) -> Vec<String> {
+        let calls = self.unlisted.iter();
+        let calls = calls.map(|(op, held)| format!("`{op}` under {}", held.words()));
+        calls.collect()
     }
 
     /// Stalls that there were, in the order of their points.
