@@ -341,6 +341,7 @@ fn an_order_that_loses_a_task_is_found_however_short_it_is() {
         tail.reads.is_some() && tail.other == tail.writes,
         "{tail:?}"
     );
+    assert_ne!(tail.met.stopped, tail.met.wrote);
     let atomic = orders("places-atomic", FOUR, 300);
     assert!(atomic.is_whole() && atomic.conflicts > 20);
     assert!(atomic.faults.is_empty(), "{:?}", atomic.faults);

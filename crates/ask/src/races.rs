@@ -2,7 +2,7 @@
 
 use bpf::SourceLine;
 use model::{Advised, Exit, Interleave, Nanos, SimTime, Stall};
-use sim::{FoundRace, Interleaved, RaceClass, Simulation};
+use sim::{FoundRace, Interleaved, MetWrite, RaceClass, Simulation};
 use workload::RunSpec;
 
 use crate::error::{Error, UsageError, of_run};
@@ -72,6 +72,8 @@ pub struct MetRace {
     pub writes: String,
     /// The line of the other CPU.
     pub other: String,
+    /// Which CPUs, and when.
+    pub met: MetWrite,
 }
 
 /// The races that the stalls of a run show; none of a run without stalls.
@@ -89,11 +91,14 @@ pub fn met(spec: &RunSpec, options: sim::Options) -> anyhow::Result<Vec<MetRace>
     let run = Simulation::new(spec).with_options(options);
     let finished = run.looking_for_races().start().map_err(of_run)?;
     let races = finished.interleaved.unwrap_or_default().races.into_iter();
-    let met = races.filter(|race| race.is_met).map(|race| MetRace {
-        reads: race.reads.as_ref().map(|it| place(Some(it))),
-        writes: place(race.writes.as_ref()),
-        other: place(race.other.as_ref()),
-        variable: race.variable,
+    let met = races.filter_map(|race| {
+        Some(MetRace {
+            met: race.met?,
+            reads: race.reads.as_ref().map(|it| place(Some(it))),
+            writes: place(race.writes.as_ref()),
+            other: place(race.other.as_ref()),
+            variable: race.variable,
+        })
     });
     Ok(met.collect())
 }
@@ -197,7 +202,7 @@ impl Races {
                 let end = race.at.since(SimTime::ZERO) + span;
                 let (found, _) = self.run(services, vec![stall], Some(end))?;
                 let mut met = found.races.into_iter();
-                let met = met.find(|it| it.is_met && it.variable == race.variable);
+                let met = met.find(|it| it.met.is_some() && it.variable == race.variable);
                 if let Some(met) = met {
                     let spec = self.order(vec![stall], None);
                     let run = Simulation::new(&spec).with_options(violation::options());

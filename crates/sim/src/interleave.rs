@@ -89,7 +89,8 @@ impl Machine {
         }
         let number = all.current;
         if let Some(races) = &mut all.races {
-            races.pause(number, access);
+            races.now = self.now;
+            races.pause(number, access, (self.turn.exec, point));
         }
         self.wait(vm, TurnWait::Until(self.now + span));
         if let Some(races) = self

@@ -101,7 +101,7 @@ pub use crate::checkpoint::{Checkpoint, ResumedRun};
 pub use crate::deed::{Deed, Intervention, Rule};
 pub use crate::entries::EntryError;
 pub use crate::frequency::reads_frequency_limits;
-pub use crate::interleave::races::{FoundRace, RaceClass};
+pub use crate::interleave::races::{FoundRace, MetWrite, RaceClass};
 pub use crate::mirror::{MirrorError, cgroups};
 pub use crate::ops::OpsError;
 use crate::prepare::{Noted, prepare};

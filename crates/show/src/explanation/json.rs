@@ -55,6 +55,9 @@ fn race(race: &MetRace) -> Value {
         "reads": race.reads,
         "writes": race.writes,
         "other": race.other,
+        "stopped_cpu": race.met.stopped.0,
+        "other_cpu": race.met.wrote.0,
+        "time_ns": race.met.time.as_nanos(),
     })
 }
 

@@ -82,14 +82,17 @@ fn race_words(race: &MetRace) -> String {
         variable,
         writes,
         other,
+        met,
         ..
     } = race;
     let reads = race.reads.as_ref();
     let read = reads.map(|reads| format!("had read {variable} at {reads} and "));
     let read = read.unwrap_or_default();
+    let lost = reads.map_or("", |_| ", which was lost");
+    let (stopped, wrote, time) = (met.stopped, met.wrote, at(met.time));
     format!(
-        "a CPU {read}stopped before it wrote {variable} at {writes}; meanwhile another one wrote \
-         that at {other}"
+        "CPU {stopped} {read}stopped before it wrote {variable} at {writes}; meanwhile CPU {wrote} \
+         wrote that at {other} at {time} s{lost}"
     )
 }
 

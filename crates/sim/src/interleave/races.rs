@@ -57,8 +57,19 @@ pub struct FoundRace {
     pub point: u64,
     /// The time of that access.
     pub at: SimTime,
-    /// In this run another CPU wrote while a CPU stopped between its read and its write.
-    pub is_met: bool,
+    /// In this run another CPU wrote while a CPU stopped in front of its write; the first time.
+    pub met: Option<MetWrite>,
+}
+
+/// A CPU stopped in front of a write, and another one wrote there meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetWrite {
+    /// The CPU that stopped.
+    pub stopped: CpuId,
+    /// The one that wrote.
+    pub wrote: CpuId,
+    /// When it wrote.
+    pub time: SimTime,
 }
 
 /// What each CPU knows of the others: of CPU N all up to that number of its steps.
@@ -152,7 +163,19 @@ struct Seen {
     count: u64,
     point: u64,
     at: SimTime,
-    is_met: bool,
+    met: Option<MetWrite>,
+}
+
+/// A turn that waits in front of a write.
+#[derive(Clone, Copy, Debug)]
+struct Paused {
+    range: Range,
+    op: u32,
+    /// The read of its bytes before it in the same callback.
+    read: Option<u32>,
+    cpu: CpuId,
+    point: u64,
+    at: SimTime,
 }
 
 /// What the detectors know.
@@ -167,8 +190,8 @@ pub(crate) struct Races {
     pub(crate) names: BTreeMap<u64, Option<String>>,
     /// Of each turn: the callback, and what it has read.
     reads: BTreeMap<usize, (u64, BTreeMap<Range, u32>)>,
-    /// Turns that wait before a write: where.
-    paused: BTreeMap<usize, (Range, u32)>,
+    /// Turns that wait in front of a write.
+    paused: BTreeMap<usize, Paused>,
     seen: BTreeMap<Pair, Seen>,
     visits: BTreeMap<u64, Visits>,
     /// Numbers of the calls of the kernel.
@@ -263,10 +286,21 @@ impl Races {
     }
 
     /// A turn waits before it writes.
-    pub fn pause(&mut self, turn: usize, access: &Access) {
-        if matches!(access.kind, AccessKind::Store) {
-            self.paused.insert(turn, (Range::of(access), access.at));
+    pub fn pause(&mut self, turn: usize, access: &Access, (cpu, point): (CpuId, u64)) {
+        if !matches!(access.kind, AccessKind::Store) {
+            return;
         }
+        let range = Range::of(access);
+        let reads = self.reads.get(&turn);
+        let paused = Paused {
+            range,
+            op: access.at,
+            read: reads.and_then(|(_, reads)| read_before(reads, range)),
+            cpu,
+            point,
+            at: self.now,
+        };
+        self.paused.insert(turn, paused);
     }
 
     /// It goes on.
@@ -296,11 +330,7 @@ impl Races {
                 reads.1.entry(range).or_insert(access.at);
                 None
             }
-            AccessKind::Store => {
-                let mut near = reads.1.range(range.near());
-                let met = near.find(|(read, _)| read.meets(range));
-                met.map(|(_, at)| *at)
-            }
+            AccessKind::Store => read_before(&reads.1, range),
             _ => None,
         };
         if self.traces.len() >= MOST_RANGES && !self.traces.contains_key(&range) {
@@ -336,19 +366,32 @@ impl Races {
             return;
         }
         let others = self.paused.iter();
-        let met = others.filter(|(other, (at, _))| **other != turn && at.meets(touch.range));
-        let met: Vec<(u64, u32)> = met.map(|(_, (at, op))| (at.begin, *op)).collect();
-        for (address, op) in met {
-            for (pair, seen) in &mut self.seen {
-                seen.is_met |= (pair.address, pair.writes) == (address, op);
-            }
+        let met = others.filter(|(other, at)| **other != turn && at.range.meets(touch.range));
+        let met: Vec<Paused> = met.map(|(_, at)| *at).collect();
+        for paused in met {
             let pair = Pair {
-                writes: op,
+                writes: paused.op,
                 other: touch.op,
-                address,
+                address: paused.range.begin,
             };
-            self.note(pair, RaceClass::TwoWriters, touch, |seen| {
-                seen.is_met = true;
+            let class = if paused.read.is_some() {
+                RaceClass::LostUpdate
+            } else {
+                RaceClass::TwoWriters
+            };
+            let writes = Touch {
+                point: paused.point,
+                at: paused.at,
+                read: paused.read,
+                ..touch.clone()
+            };
+            let met = MetWrite {
+                stopped: paused.cpu,
+                wrote: touch.cpu,
+                time: self.now,
+            };
+            self.note(pair, class, &writes, |seen| {
+                seen.met.get_or_insert(met);
             });
         }
     }
@@ -439,7 +482,7 @@ impl Races {
             count: 0,
             point: writes.point,
             at: writes.at,
-            is_met: false,
+            met: None,
         });
         change(seen);
     }
@@ -459,7 +502,7 @@ impl Races {
                 count: seen.count,
                 point: seen.point,
                 at: seen.at,
-                is_met: seen.is_met,
+                met: seen.met,
             };
             let same = |it: &&mut FoundRace| {
                 it.variable == race.variable && it.writes == race.writes && it.other == race.other
@@ -469,7 +512,7 @@ impl Races {
                     known.count += race.count;
                     known.by_order |= race.by_order;
                     known.by_locks |= race.by_locks;
-                    known.is_met |= race.is_met;
+                    known.met = known.met.or(race.met);
                     known.class = known.class.min(race.class);
                     (known.point, known.at) = (known.point, known.at).min((race.point, race.at));
                 }
@@ -483,6 +526,13 @@ impl Races {
         });
         found
     }
+}
+
+/// The read of bytes of `range` in a callback, of those that it has done.
+fn read_before(reads: &BTreeMap<Range, u32>, range: Range) -> Option<u32> {
+    let mut near = reads.range(range.near());
+    let met = near.find(|(read, _)| read.meets(range));
+    met.map(|(_, at)| *at)
 }
 
 fn join(into: &mut Clock, other: &Clock) {
@@ -590,6 +640,43 @@ mod tests {
             (1, Load, 2, &[]),
         ];
         assert_eq!(found(&steps), []);
+    }
+
+    #[test]
+    fn who_writes_while_another_one_stops_in_front_of_its_write_is_told() {
+        use AccessKind::{Load, Store};
+        let mut races = Races::new(2);
+        races.names.insert(WORD, Some("x".to_owned()));
+        let access = |kind, at| Access {
+            at,
+            kind,
+            address: WORD,
+            bytes: 8,
+        };
+        let none = BTreeSet::new();
+        for cpu in [0, 1] {
+            let turn = (usize::from(cpu), u64::from(cpu) + 1);
+            races.look(&access(Load, 1), (CpuId(cpu), 1), turn, &none);
+            races.look(&access(Store, 2), (CpuId(cpu), 2), turn, &none);
+            if cpu == 0 {
+                races.pause(0, &access(Store, 2), (CpuId(0), 2));
+            }
+        }
+        let line = |op| SourceLine {
+            file: None,
+            line: op,
+            function: String::new(),
+        };
+        let found = races.found(|op| Some(line(op)));
+        assert!(found.len() > 1, "a read races, too: {found:?}");
+        let met: Vec<_> = found.iter().filter_map(|race| race.met).collect();
+        let expected = MetWrite {
+            stopped: CpuId(0),
+            wrote: CpuId(1),
+            time: SimTime::ZERO,
+        };
+        assert_eq!(met, [expected], "by the write alone, not by the read");
+        assert_eq!(found[0].class, RaceClass::LostUpdate);
     }
 
     #[test]
