@@ -163,12 +163,16 @@ fn describe(cx: &mut CallContext<'_>, id: BpfId, kind: ObjectKind) -> Answer {
         ObjectKind::Map(..) => cx.kernel.mappable(id),
         _ => None,
     };
+    let is_arena = matches!(&kind, ObjectKind::Map(map, _) if map.kind == ARENA);
     let fixed = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
-    if let Some(Mappable { len, .. }) = mappable {
+    if let Some(Mappable { len, address }) = mappable {
         file.set_len(len)?;
         // Should the program shorten it, the simulator's own mapping would be cut.
         sys::seal(&file, fixed)?;
-        cx.kernel.share(id, file.try_clone()?)?;
+        // An arena of no address has no pages until it gets one.
+        if address.is_some() || !is_arena {
+            cx.kernel.share(id, file.try_clone()?)?;
+        }
     } else if !matches!(kind, ObjectKind::Iter(..)) {
         sys::seal(&file, fixed | libc::F_SEAL_WRITE | libc::F_SEAL_SEAL)?;
     }
@@ -548,6 +552,11 @@ pub fn arena_at(cx: &mut CallContext<'_>, id: BpfId, mappable: Mappable) -> Answ
     }
     let told = cx.kernel.arena_at(id, address);
     told.map_err(|it| Errno(it.errno))?;
+    if mappable.address.is_none() {
+        let object = cx.state.object_by_id(id).ok_or(Errno(libc::EBADF))?;
+        let file = object.file.try_clone()?;
+        cx.kernel.share(id, file)?;
+    }
     if asked == address {
         Ok(Reply::Continue)
     } else {

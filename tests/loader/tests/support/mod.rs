@@ -216,7 +216,12 @@ impl ThreadKernel for Stub {
     }
 
     fn share(&mut self, map: BpfId, pages: File) -> std::io::Result<()> {
+        let has_place = self.arenas.iter().any(|(arena, _)| *arena == map);
         if let Some(map) = self.maps.get_mut(&map) {
+            // An arena of no address has no pages on the simulated machine.
+            if map.made.kind == 33 && map.made.extra == 0 && !has_place {
+                return Err(std::io::ErrorKind::InvalidInput.into());
+            }
             map.pages = Some(pages);
         }
         Ok(())
