@@ -134,6 +134,28 @@ fn an_error_that_ends_one_and_not_the_other_is_found_with_its_line() {
     assert!(finding.is_fault());
 }
 
+/// Kicks make the kernel turn the task away until it ends the scheduler, and the root runs it: that
+/// is no cure.
+#[test]
+fn a_task_that_runs_because_its_scheduler_has_ended_is_not_cured() {
+    let load = "[cgroup.a]\n[task.other]\ncpus = \"2\"\ndo = \"run(inf)\"\n\
+        [task.kworker]\ncpus = \"3\"\ndo = \"sleep(1050ms), loop(inf)[ run(200us), sleep(1s) ]\"\n\
+        [task.tvp]\ncgroup = \"/a\"\ncpus = \"3\"\ndo = \"run(inf)\"\n";
+    let mut spec = spec(&[("caps", "9")], load);
+    spec.machine.cpus = 4;
+    spec.duration = Some(model::Nanos::from_secs(3));
+    let mut sub = below("a", &[("sub_ops.enqueue", "0")]);
+    sub.attach_at = model::Nanos::from_secs(1);
+    spec.policy.subs.push(sub);
+    let mut finding = found(&spec).expect("a task waits");
+    assert_eq!(finding.victim.as_ref().map(|it| &*it.name), Some("tvp"));
+    let run = (&spec, sim::Options::default());
+    let services = ask::services::Services::default();
+    let trials = ask::trial::attempt(&services, run, &mut finding).expect("nobody stops it");
+    let is_kick = |it: &ask::trial::CureTrial| it.cure == ask::trial::Cure::KickIdle;
+    assert!(!trials.proven().is_some_and(is_kick), "{trials:?}");
+}
+
 #[test]
 fn a_file_of_events_tells_the_same_as_the_run() {
     let mut spec = spec(&[("caps", "9")], &format!("{SPINNER}{DISTURBER}"));

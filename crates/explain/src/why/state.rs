@@ -19,6 +19,8 @@ use traces::task_name;
 /// The bit of all built-in queues, and what begins the id of a local one (kernel 6.18,
 /// include/linux/sched/ext.h).
 const BUILTIN: u64 = 1 << 63;
+/// `SCX_DSQ_GLOBAL`: each scheduler has one of a node.
+pub(super) const GLOBAL: u64 = BUILTIN | 1;
 const LOCAL_ON: u64 = 3 << 62;
 /// So many direct inserts into a local queue without a `dispatch` in between keep a CPU busy: the
 /// first one may have ended its idleness, and the second its turn.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use model::{CpuId, Event, EventMask, Header, Nanos, SimTime, Sink, TaskId, What};
+use model::{CpuId, Event, EventKind, EventMask, Header, Nanos, SimTime, Sink, TaskId, What};
 
 use super::OVERLONG;
 use super::finding::Standing;
-use super::state::{Kind, State, Where};
+use super::state::{GLOBAL, Kind, State, Where};
 use super::turn::SLICE_DFL;
 use super::verdict::Right;
 
@@ -61,6 +61,11 @@ pub struct Look {
     situation: Option<Situation>,
     /// Of other tasks that waited at the moment: the lag, and whether it was beyond a round.
     lags: BTreeMap<TaskId, (Nanos, bool)>,
+    /// The scheduler whose queue the task was in when the moment came, and was in last.
+    waited_for: Option<u32>,
+    waits_for: Option<u32>,
+    /// The task has run because its scheduler has ended, or it has another one.
+    is_lost: bool,
     ended: Option<End>,
 }
 
@@ -76,6 +81,9 @@ impl Look {
             is_over: false,
             situation: None,
             lags: BTreeMap::new(),
+            waited_for: None,
+            waits_for: None,
+            is_lost: false,
             ended: None,
         }
     }
@@ -104,8 +112,16 @@ impl Look {
         }
     }
 
+    /// The scheduler in whose own queue the task is: that of a CPU is nobody's.
+    fn queues_scheduler(&self) -> Option<u32> {
+        let (queue, _) = self.state.entry(self.task)?;
+        let is_own = State::kind_of(queue.id) == Kind::Policy || queue.id == GLOBAL;
+        is_own.then_some(queue.of)
+    }
+
     /// The moment comes.
     fn note_lags(&mut self) {
+        self.waited_for = self.queues_scheduler();
         let (state, now) = (&self.state, self.at);
         let waiting = state.waiting().into_iter();
         let others = waiting.filter(|id| *id != self.task && !state.tasks[id.index()].outranks());
@@ -203,20 +219,25 @@ impl Sink for Look {
 
     fn events(&mut self, events: &[Event]) {
         for event in events {
-            if self.ended.is_some() {
+            if self.has_enough() {
                 return;
             }
             self.come_to(event.time);
             let runs = event.task == self.task && matches!(event.what(), What::Switch { .. });
             self.state.take(event);
+            if event.task == self.task && event.kind == EventKind::Insert {
+                self.waits_for = self.queues_scheduler().or(self.waits_for);
+            }
             if runs && event.time >= self.at {
-                self.ended = Some(self.end(event));
+                let both = self.waited_for.zip(self.waits_for);
+                self.is_lost = both.is_some_and(|(then, now)| then != now);
+                self.ended = (!self.is_lost).then(|| self.end(event));
             }
         }
     }
 
     fn has_enough(&self) -> bool {
-        self.ended.is_some()
+        self.ended.is_some() || self.is_lost
     }
 
     fn finish(&mut self, end: SimTime) {
