@@ -137,7 +137,8 @@ impl FolderTree {
 
     fn cpu(&self, machine: &MachineSpec, places: &CpuPlaces, cpu: CpuId) -> io::Result<()> {
         let base = format!("sys/devices/system/cpu/cpu{cpu}");
-        let (node, core) = (places.nodes.of(cpu), places.cores.of(cpu));
+        let node = places.nodes.of(cpu);
+        let (core, cluster) = hardware::core_and_cluster(machine, places, cpu);
         let siblings = group(&places.cores, cpu);
         let in_node = group(&places.nodes, cpu);
         self.line(&format!("{base}/online"), 1)?;
@@ -155,7 +156,7 @@ impl FolderTree {
         for (name, value) in [
             ("core_id", core.to_string()),
             ("physical_package_id", node.to_string()),
-            ("cluster_id", places.l2s.of(cpu).to_string()),
+            ("cluster_id", cluster.to_string()),
             ("die_id", "0".into()),
             ("thread_siblings_list", siblings.clone()),
             ("core_cpus_list", siblings.clone()),

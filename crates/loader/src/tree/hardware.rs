@@ -5,9 +5,38 @@
 
 use std::io;
 
-use model::{CAPACITY_ONE, CpuClass, CpuGroups, CpuId, Governor, Hardware, MachineSpec, Sysfs};
+use model::{
+    CAPACITY_ONE, CpuClass, CpuGroups, CpuId, CpuPlaces, Governor, Hardware, MachineSpec, Sysfs,
+};
 
 use super::{FolderTree, KHZ, group, ranges};
+
+/// The numbers of the core and of the cluster of `cpu`. Device trees of arm count the cores of each
+/// cluster, so that a number comes several times; clusters are here the CPUs of one clock.
+///
+/// Source: `parse_cluster()`, drivers/base/arch_topology.c, kernel 6.18.
+pub(super) fn core_and_cluster(
+    machine: &MachineSpec,
+    places: &CpuPlaces,
+    cpu: CpuId,
+) -> (u16, u16) {
+    let usual = (places.cores.of(cpu), places.l2s.of(cpu));
+    let hardware = machine.hardware.as_deref();
+    let arm = hardware.filter(|it| it.sysfs == Some(Sysfs::Arm));
+    let Some(domains) = arm.map(Hardware::domains) else {
+        return usual;
+    };
+    let cluster = domains.with(cpu);
+    if cluster.len() == 1 {
+        return usual;
+    }
+    let own = places.cores.of(cpu);
+    let mut before: Vec<u16> = cluster.iter().map(|other| places.cores.of(*other)).collect();
+    before.retain(|core| *core < own);
+    before.sort_unstable();
+    before.dedup();
+    (before.len() as u16, domains.of(cpu))
+}
 
 impl FolderTree {
     /// What the kind of computer tells of `cpu`, whose files are below `base`.

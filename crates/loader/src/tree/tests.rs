@@ -163,6 +163,40 @@ fn programs_find_little_cpus_where_reports_have_them() {
     assert_eq!(little("ryzen-7950x3d", 32, 13), (0..16).collect::<Vec<_>>());
 }
 
+/// A CPU as programs sort it: its place in the core and how many threads that seems to have, by
+/// numbers of cores that come several times on arm, and its capacity.
+fn sorted(by: impl Fn([i64; 3]) -> [i64; 3]) -> Vec<u16> {
+    let tree = of_hardware("pixel6");
+    let core = |cpu: &u16| of_cpu(&tree, *cpu, "topology/core_id").unwrap();
+    let capacities = capacities(&tree, 8);
+    let key = |cpu: &u16| {
+        let with = (0..8).filter(|other| core(other) == core(cpu));
+        let place = with.clone().filter(|other| other < cpu).count();
+        let number = |count: usize| i64::try_from(count).unwrap();
+        let capacity = i64::try_from(capacities[usize::from(*cpu)]).unwrap();
+        by([number(place), number(with.count()), capacity])
+    };
+    let mut all: Vec<u16> = (0..8).collect();
+    all.sort_by_key(key);
+    all
+}
+
+/// O5, scx 1991: the orders that lavd logs on a Pixel 6 up to 1.0.12, which the numbers of cores
+/// explain, and the one from 1.0.13 on. The report expected 0 and 1 before 2 and 3 there.
+#[test]
+fn lavd_sorts_the_cpus_of_a_phone_as_reported() {
+    let performance = sorted(|[place, threads, capacity]| [place, -capacity, threads]);
+    assert_eq!(performance, [2, 3, 0, 1, 4, 5, 6, 7]);
+    let powersave = sorted(|[place, threads, capacity]| [capacity, -threads, place]);
+    assert_eq!(powersave, [0, 1, 2, 3, 4, 5, 6, 7]);
+    let mended = sorted(|[place, threads, capacity]| [-capacity, place, threads]);
+    assert_eq!(mended, [6, 7, 4, 5, 2, 3, 0, 1]);
+    let cluster = |cpu| of_cpu(&of_hardware("pixel6"), cpu, "topology/cluster_id");
+    assert_eq!(cluster(5).as_deref(), Some("1"));
+    let server = of_cpu(&of_hardware("graviton3"), 63, "topology/core_id");
+    assert_eq!(server.as_deref(), Some("63"));
+}
+
 #[test]
 fn a_group_that_is_no_block_is_listed_as_the_kernel_does() {
     let halves = [0, 1, 4, 5, 6, 9].map(CpuId);
