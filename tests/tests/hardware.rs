@@ -1,15 +1,8 @@
 //! Machines whose CPUs differ: capacities, threads that share a core, frequencies, memory.
 //!
-//! Published statements that are not tested here or in `energy.rs`, and what is missing:
-//!
-//! - scx 1991: lavd begins with the small CPUs of a Pixel 6. Its program; `tree/tests.rs` of the
-//!   loader tests the files by which it sorts them.
-//! - scx 3480: lavd leaves 1 % of an idle phone (SM7325) to its biggest CPU. The program, and
-//!   powers of that machine.
-//! - scx 3259: lavd keeps a hog on the E cores of Lunar Lake, 30 against 60 frames a second. The
-//!   program, and capacities of that machine.
-//! - scx 3115: p2dq's `--enable-eas` sorts tasks by size. The program; what a policy sees of CPUs
-//!   on hybrids with threads and without is tested here.
+//! Published statements that ask for a scheduler's program are in `hardware/predictions.txt`, with
+//! what came out. Not tried: p2dq's `--enable-eas` (scx 3115); what a policy sees of CPUs on
+//! hybrids with threads and without is tested here.
 
 use std::sync::Arc;
 
