@@ -4,18 +4,18 @@
  * includes it first has it instead of that of 2.6.3 (balance.bpf.h), under the same names.
  *
  * CPUs of a core, CPUs of a node and all CPUs form domains, and a domain has groups:
- * CPUs, cores, nodes. In each of its domains a CPU compares the load of its own group
- * with that of the busiest other one, each divided by the group's power, and pulls as
- * many tasks as bring both nearer to the average. It looks each millisecond when idle
- * and each 64 when busy, more seldom while nothing is to be done, and when its last
- * task goes. A load is what runs and waits, and half of what it was a tick before: the
+ * CPUs, cores, nodes. The load of a group is divided by its power. In each of its
+ * domains a CPU compares its own group with the busiest other one, and pulls as many
+ * tasks as bring both nearer to the average. It looks each millisecond when idle and
+ * each 64 when busy, more seldom while nothing is to be done, and when its last task
+ * goes. A load is what runs and waits, and half of what it was a tick before: the
  * smaller of now and before for others, the greater for the own group. A task leaves
  * its CPU alone while it is hot there, until pulling has failed. After three more
  * failures an idle CPU whose core, or node, is idle gets the task that runs.
  *
- * A woken task goes to its waker's CPU if a domain has both CPUs, and the task is no
- * longer hot where it ran, or that CPU is the busier one by half of the imbalance at
- * which tasks are pulled. In a core it takes an idle CPU.
+ * A woken task goes to its waker's CPU if a domain has both CPUs and either of two
+ * holds: the task is no longer hot where it ran, or that CPU is the busier one by half
+ * of the imbalance at which tasks are pulled. In a core it takes an idle CPU.
  *
  * Source: kernel/sched.c of the spring of 2004, as in 2.6.5 with -mm patches and in
  * 2.6.7 (rebalance_tick, find_busiest_group, load_balance, idle_balance,
