@@ -257,7 +257,11 @@ fn callbacks_are_called_under_the_locks_of_the_table() {
             let asked = spec(policy, load, 10, seeded(5, 100));
             let run = Simulation::new(&asked).looking_for_races().start();
             let found = run.unwrap().interleaved.expect("CPUs come in between");
-            assert_eq!(found.unlisted, Vec::<String>::new(), "{policy} under {load}");
+            assert_eq!(
+                found.unlisted,
+                Vec::<String>::new(),
+                "{policy} under {load}"
+            );
         }
     }
 }

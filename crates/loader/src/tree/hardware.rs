@@ -14,7 +14,7 @@ use super::{FolderTree, KHZ, group, ranges};
 /// The numbers of the core and of the cluster of `cpu`. Device trees of arm count the cores of each
 /// cluster, so that a number comes several times; clusters are here the CPUs of one clock.
 ///
-/// Source: `parse_cluster()`, drivers/base/arch_topology.c, kernel 6.18.
+/// Source: `parse_cluster()`, `drivers/base/arch_topology.c`, kernel 6.18.
 pub(super) fn core_and_cluster(
     machine: &MachineSpec,
     places: &CpuPlaces,
