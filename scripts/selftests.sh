@@ -37,7 +37,8 @@ if [ ! -d "selftests/$package" ]; then
     done
     deb=$(find . -name "${package}_*.deb" | head -n 1)
     if [ -z "$deb" ]; then
-        echo "no package $package; let \`runslice vm --kernel $kernel -- true\` fetch lists first" >&2
+        echo "no package $package;" \
+            "let \`runslice vm --kernel $kernel -- true\` fetch lists first" >&2
         exit 1
     fi
     if [ -n "$types" ]; then

@@ -47,8 +47,8 @@ put 644 docs/*.md $doc/docs
 put 644 docs/notebooks/*.ipynb $doc/docs/notebooks
 put 644 docs/guide/src/*.md $doc/docs/guide/src
 put 644 docs/guide/src/diagnoses/* $doc/docs/guide/src/diagnoses
-for file in experiments/README.md experiments/mutants.csv experiments/sentences.csv experiments/*.toml \
-    experiments/*/README.md experiments/*/*.toml; do
+for file in experiments/README.md experiments/mutants.csv experiments/sentences.csv \
+    experiments/*.toml experiments/*/README.md experiments/*/*.toml; do
     put 644 "$file" "$doc/$(dirname "$file")"
 done
 put 644 policies/*.bpf.c policies/*.md $doc/examples/policies

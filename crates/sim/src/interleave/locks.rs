@@ -3,15 +3,39 @@
 //! Source: kernel/sched/core.c and kernel/sched/ext.c, kernel 6.18: `__schedule()`,
 //! `try_to_wake_up()`, `consume_remote_task()`, `dispatch_to_local_dsq()`, `finish_dispatch()`.
 
-use model::{CpuId, TaskId};
+use model::{CpuId, Op, TaskId};
 
 use super::state::{LockKey, TurnWait};
+use super::table::{LocksHeld, has};
 use crate::flags::Waker;
 use crate::machine::{Machine, Vm};
 use crate::pending::Pending;
 use crate::task::{OpsState, RunState};
 
 impl Machine {
+    /// Notes that `op` is called, if it is under locks that the table does not have.
+    #[cold]
+    pub(crate) fn check_locks(&mut self, op: Op, subject: Option<TaskId>) {
+        let kernel = self.spec.kernel;
+        let Some(all) = self.interleaving.as_deref_mut() else {
+            return;
+        };
+        // Nobody else is there while one is alone, and behind the end.
+        if all.races.is_none() || all.still > 0 || all.is_over {
+            return;
+        }
+        let mine = all.locks.iter().filter(|(_, by)| **by == all.current);
+        let (mut run_queue, mut task) = (false, false);
+        for (key, _) in mine {
+            run_queue |= matches!(key, LockKey::RunQueue(_));
+            task |= subject.map(LockKey::Task) == Some(*key);
+        }
+        let held = LocksHeld { run_queue, task };
+        if !has(op, held, kernel) {
+            all.unlisted.insert((op.name(), held));
+        }
+    }
+
     /// Takes a lock, and waits for it if another turn holds it. Whether it was taken and is to be
     /// released: not if this turn holds it already.
     pub(crate) fn lock(&mut self, vm: &mut Vm, key: LockKey) -> bool {

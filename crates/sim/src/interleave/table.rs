@@ -5,18 +5,15 @@
 //!
 //! Source: kernel/sched/core.c and kernel/sched/ext.c, kernels 6.18 and 7.2.
 
-use model::{Kernel, Op, TaskId};
-
-use super::state::LockKey;
-use crate::machine::Machine;
+use model::{Kernel, Op};
 
 /// Locks that are held around a callback, of those that keep callbacks apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LocksHeld {
     /// That of a run queue.
-    run_queue: bool,
+    pub(crate) run_queue: bool,
     /// `pi_lock` of the task that it is about.
-    task: bool,
+    pub(crate) task: bool,
 }
 
 /// A path that leads to a callback.
@@ -99,37 +96,12 @@ const fn locks_of(op: Op) -> CallbackLocks {
 }
 
 /// Whether a callback is called under these locks by a kernel.
-fn has(op: Op, held: LocksHeld, kernel: Kernel) -> bool {
+pub(crate) fn has(op: Op, held: LocksHeld, kernel: Kernel) -> bool {
     match locks_of(op) {
         CallbackLocks::Alone => false,
         CallbackLocks::Under(paths) => {
             let mut known = paths.iter().filter(|path| path.since <= kernel);
             known.any(|path| path.held == held)
-        }
-    }
-}
-
-impl Machine {
-    /// Notes that `op` is called, if it is under locks that the table does not have.
-    #[cold]
-    pub(crate) fn check_locks(&mut self, op: Op, subject: Option<TaskId>) {
-        let kernel = self.spec.kernel;
-        let Some(all) = self.interleaving.as_deref_mut() else {
-            return;
-        };
-        // Nobody else is there while one is alone, and behind the end.
-        if all.races.is_none() || all.still > 0 || all.is_over {
-            return;
-        }
-        let mine = all.locks.iter().filter(|(_, by)| **by == all.current);
-        let (mut run_queue, mut task) = (false, false);
-        for (key, _) in mine {
-            run_queue |= matches!(key, LockKey::RunQueue(_));
-            task |= subject.map(LockKey::Task) == Some(*key);
-        }
-        let held = LocksHeld { run_queue, task };
-        if !has(op, held, kernel) {
-            all.unlisted.insert((op.name(), held));
         }
     }
 }
