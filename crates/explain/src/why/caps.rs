@@ -56,12 +56,38 @@ impl CapsInEffect {
         since: SimTime,
     ) -> Option<(CpuId, CapNames)> {
         let (_, cpu) = *self.away.get(&task).filter(|(time, _)| *time >= since)?;
-        let rights: CapNames = match self.known.get(&(scheduler, cpu)) {
+        let caps = self.known.get(&(scheduler, cpu)).copied();
+        // Nothing is in effect on a CPU of which whoever is called for it has not heard yet.
+        let hears = self.known.keys().any(|(who, _)| *who == scheduler);
+        let rights: CapNames = match caps.or(hears.then_some(0)) {
             None => &[],
             Some(caps) if caps & ENQ != 0 => &["SCX_CAP_PREEMPT"],
             Some(caps) if caps & ENQ_IMMED != 0 => &["SCX_CAP_ENQ"],
             Some(_) => &["SCX_CAP_ENQ", "SCX_CAP_ENQ_IMMED"],
         };
         Some((cpu, rights))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_follows_from_what_is_in_effect_on_the_cpu() {
+        let mut caps = CapsInEffect::default();
+        let (now, task) = (SimTime::from_nanos(5), TaskId(0));
+        for index in [5, 6] {
+            caps.named(index, REJECT);
+        }
+        caps.inserted(task, (6, REJECT), now);
+        let missing = |caps: &CapsInEffect| caps.missing(1, task, now);
+        assert_eq!(missing(&caps), Some((CpuId(1), &[][..])), "unknown");
+        caps.told((1, CpuId(0)), ENQ | ENQ_IMMED);
+        let none = &["SCX_CAP_ENQ", "SCX_CAP_ENQ_IMMED"][..];
+        assert_eq!(missing(&caps), Some((CpuId(1), none)), "not yet");
+        caps.told((1, CpuId(1)), 0xf00 | ENQ_IMMED);
+        assert_eq!(missing(&caps), Some((CpuId(1), &["SCX_CAP_ENQ"][..])));
+        assert_eq!(caps.missing(1, task, SimTime::from_nanos(6)), None);
     }
 }
