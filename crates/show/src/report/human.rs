@@ -455,9 +455,9 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
     let [capacity, frequency, threads, memory] = all.lost;
     for (what, span) in [
         ("lost to capacity", capacity),
-        ("to frequency", frequency),
-        ("to the other thread", threads),
-        ("to memory", memory),
+        ("lost to frequency", frequency),
+        ("lost to the other thread", threads),
+        ("lost to memory", memory),
         ("misfit", all.misfit),
         ("misplaced", all.misplaced),
         ("away from its memory", all.remote),
