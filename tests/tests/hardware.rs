@@ -173,23 +173,21 @@ fn time_is_lost_to_capacity_frequency_and_threads_in_this_order() {
 /// Its own code takes twice as long on half a CPU, but the hardware wakes up as fast.
 #[test]
 fn leaving_an_idle_state_takes_as_long_on_every_cpu() {
-    let end = |cpu: u8, exit: &str| {
+    let end = |capacity: u16, exit: &str| {
         let class = |name: &str, capacity: u16| {
             let idle = format!("idle = [[\"0us\", \"{exit}\", \"0uW\"]]");
             format!("[class.{name}]\ncapacity = {capacity}\n{idle}\n")
         };
         let head = "[hardware]\nname = \"m\"\nsources = [\"a test\"]\norder = [\"a*1\", \"b*1\"]\n";
-        let hardware = format!("{head}{}{}", class("a", 1024), class("b", 512));
-        let tasks = format!(
-            "[machine]\nprofile = \"default-v0\"\n[task.A]\ncpus = \"{cpu}\"\n\
-             do = \"loop(4)[ sleep(5ms), run(10us) ]\"\n"
-        );
-        let mut spec = spec_on(&hardware, &tasks);
+        let hardware = format!("{head}{}{}", class("a", 1024), class("b", capacity));
+        let tasks = "[machine]\nprofile = \"default-v0\"\n[task.A]\ncpus = \"1\"\n\
+                     do = \"loop(4)[ sleep(5ms), run(10us) ]\"\n";
+        let mut spec = spec_on(&hardware, tasks);
         spec.machine.profile = spec.workload.machine.profile.clone();
         simulated(&spec).0.exit_of("A").as_nanos()
     };
-    let longer = |cpu| end(cpu, "500us") - end(cpu, "0us");
-    let (big, small) = (longer(0), longer(1));
+    let longer = |capacity| end(capacity, "500us") - end(capacity, "0us");
+    let (big, small) = (longer(1024), longer(512));
     assert!(big >= 4 * 500_000, "{big}");
     assert!(big.abs_diff(small) <= 4 * 1_000, "{big} {small}");
 }
