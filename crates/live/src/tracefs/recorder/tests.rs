@@ -290,6 +290,8 @@ fn an_anonymous_recording_tells_the_same_events_without_names() {
     snapshot.begin.threads = vec![thread(10, "task10", false), thread(30, "kthread", true)];
     let mut recorded = fake.start(u64::MAX).unwrap().stop().unwrap();
     recorded.name([(20, "task20"), (30, "kthread")]);
+    let probe = ("runslice_4242_7".to_owned(), Vec::new());
+    recorded.formats.systems.push(probe);
     let counts = recorded.anonymise(&mut snapshot).unwrap();
     // task10, task20 and the one that is gone; 10, 20, 30, 77 and the recorder.
     assert_eq!((counts.names, counts.groups, counts.threads), (3, 2, 5));
@@ -297,7 +299,7 @@ fn an_anonymous_recording_tells_the_same_events_without_names() {
     let mut file = File::create(&path).unwrap();
     recorded.write(&mut file, "Linux 4.19", b"{}").unwrap();
     let bytes = fs::read(&path).unwrap();
-    for secret in [&b"task10"[..], b"task20", b"gone"] {
+    for secret in [&b"task10"[..], b"task20", b"gone", b"4242"] {
         let is_there = bytes.windows(secret.len()).any(|it| it == secret);
         assert!(!is_there, "{}", String::from_utf8_lossy(secret));
     }
