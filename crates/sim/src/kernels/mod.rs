@@ -203,7 +203,7 @@ fn moved(flags: u64, pairs: impl Iterator<Item = (u64, u64)> + Clone) -> u64 {
 
 impl KernelRules {
     /// Flags of `ops.enqueue` and `ops.runnable` in the kernel's own numbers.
-    #[inline]
+    #[inline(always)]
     pub fn enq_out(&self, flags: u64) -> u64 {
         if self.enq_bits.is_empty() {
             return flags;

@@ -4,7 +4,7 @@
 use bpf::Memory;
 use model::{CpuId, TaskId};
 
-use super::{STALE, stale};
+use super::{GUARDS, STALE, stale};
 use crate::machine::{Machine, Vm};
 
 impl Machine {
@@ -113,7 +113,7 @@ impl Machine {
     /// callback is executed by somebody else.
     #[inline]
     pub(crate) fn show_guard(&mut self, vm: &mut Vm) {
-        if self.mirror.seen.needs_guard() {
+        if self.mirror.due & GUARDS != 0 {
             self.show_guard_to_readers(vm);
         }
     }
@@ -123,39 +123,48 @@ impl Machine {
     #[inline(always)]
     pub(crate) fn show_mirrors(&mut self, vm: &mut Vm) {
         if self.mirror.due != 0 {
-            self.show_due(vm);
+            self.show_guard(vm);
+            self.flush_mirrors(vm);
         }
     }
 
     #[inline(never)]
-    fn show_due(&mut self, vm: &mut Vm) {
-        self.show_guard(vm);
-        self.flush_mirrors(vm);
-    }
-
-    #[inline(never)]
     fn show_guard_to_readers(&mut self, vm: &mut Vm) {
-        if let Some(locked) = self.turn.contexts.innermost().locked.cpu() {
-            self.update_rq_clock(locked);
+        if self.mirror.seen.clocks
+            && let Some(locked) = self.turn.contexts.innermost().locked.cpu()
+        {
+            self.update_seen_clock(locked);
         }
         if !self.mirror.seen.migration_disabled {
             return;
         }
         let executes = self.cpus[self.turn.exec].executes;
-        let is_guarded = self.turn.contexts.innermost().guards && executes != TaskId::NONE;
         // What is added to the own count of who executes, and nobody else.
         let guards = self.turn.contexts.guards();
-        let own = self.tasks.get(executes.index());
-        let shown = own.map_or(0, |task| task.migration_disabled) + guards;
-        let now = is_guarded.then_some((executes, shown));
-        if self.mirror.guarded == now {
-            return;
+        let mut now = None;
+        if self.turn.contexts.innermost().guards
+            && let Some(task) = self.tasks.get(executes.index())
+        {
+            now = Some((executes, task.migration_disabled + guards));
         }
+        if self.mirror.guarded != now {
+            self.write_guards(vm, (executes, guards), now);
+        }
+    }
+
+    /// Another task than before shows what callbacks add, or another count.
+    #[inline(never)]
+    fn write_guards(
+        &mut self,
+        vm: &mut Vm,
+        (executes, guards): (TaskId, u16),
+        now: Option<(TaskId, u16)>,
+    ) {
         if let Some((id, _)) = std::mem::replace(&mut self.mirror.guarded, now) {
             let guards = if id == executes { guards } else { 0 };
             self.write_guard(vm, id, guards);
         }
-        if is_guarded {
+        if now.is_some() {
             self.write_guard(vm, executes, guards);
         }
     }
