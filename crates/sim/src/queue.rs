@@ -416,9 +416,6 @@ impl EventQueue {
     /// As [`EventQueue::push_near`]: what comes later moves by one place. The last one does.
     #[inline(always)]
     fn insert_from_behind(&mut self, when: When, what: Packed) {
-        if self.front.len() == self.front.capacity() {
-            return self.insert_growing(when, what);
-        }
         let key = when.key();
         let Some(&last) = self.front.last() else {
             return;
@@ -431,16 +428,6 @@ impl EventQueue {
             at -= 1;
         }
         places[at] = QueueEntry { when, what };
-    }
-
-    /// As [`EventQueue::push_near`], with no place that is free.
-    #[cold]
-    #[inline(never)]
-    fn insert_growing(&mut self, when: When, what: Packed) {
-        let key = when.key();
-        let waiting = &self.front[self.begin..];
-        let at = self.begin + waiting.partition_point(|other| other.key() <= key);
-        self.front.insert(at, QueueEntry { when, what });
     }
 
     /// As [`EventQueue::push_near`], with many events at the front or many that were taken.
