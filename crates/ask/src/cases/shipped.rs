@@ -25,6 +25,7 @@ pub(super) const CASES: &[ShippedFile] = files!["":
     "bpfland-primary",
     "bpfland-rt",
     "bpfland-weight",
+    "chaos-no-cpu",
     "chaos-quiet-cpu",
     "cosmos-deferred",
     "cosmos-sleeper-lag",
