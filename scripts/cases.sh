@@ -64,7 +64,9 @@ from() { # SCHEDULER VERSION
         rm -rf "$folder/source"
         mkdir "$folder/source"
         git -C "$SCX" archive --output "$folder/source.tar" "${2#git-}" || return 1
-        tar -x -f "$folder/source.tar" -C "$folder/source"
+        # Files get the time of now. With that of its commit cargo takes each for built already, and
+        # a later commit's program would be that of the earlier one.
+        tar -x -m -f "$folder/source.tar" -C "$folder/source"
         echo "--path $folder/source/scheds/rust/$1"
         ;;
     *) echo "--version =$2 $1" ;;

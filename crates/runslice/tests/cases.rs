@@ -1,7 +1,9 @@
 //! `cases`: what is shown, what is not, what cannot run, and what a file may say.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use runslice_tests::command;
 use serde_json::Value;
@@ -226,4 +228,48 @@ fn without_programs_cases_are_listed() {
     }
     let (_, err) = folder.said("cases lavd-renq", 2);
     assert!(err.contains("did you mean `lavd-reenq`?"), "{err}");
+}
+
+/// Writes an archive, as git does: its file has the time of its commit.
+const GIT: &str = "#!/bin/sh
+mkdir -p scheds
+: >scheds/old
+touch -t 200101010000 scheds/old
+tar -c -f \"$5\" scheds
+";
+
+/// Builds a program, if there is a file that was not there when the last one was built.
+const CARGO: &str = "#!/bin/sh
+found=$(find \"${3%/scheds/*}\" -name old -newermt 2002-01-01)
+[ -n \"$found\" ] || exit 1
+mkdir -p \"$7/bin\"
+: >\"$7/bin/scx_tickless\"
+";
+
+#[test]
+fn each_commit_is_built_anew() {
+    let folder = Folder::new("commits");
+    let tools = folder.0.join("tools");
+    fs::create_dir(&tools).expect("writable");
+    for (name, text) in [("git", GIT), ("cargo", CARGO)] {
+        let tool = tools.join(name);
+        fs::write(&tool, text).expect("writable");
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).expect("ours");
+    }
+    let path = std::env::var("PATH").expect("set");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/cases.sh");
+    let done = Command::new(script)
+        .args(["programs", "tickless-spread"])
+        .current_dir(&folder.0)
+        .env("PATH", format!("{}:{path}", tools.display()))
+        .envs([("BUILD", "only"), ("SCX", "."), ("BPF_CLANG", "sh")])
+        .env("LIBCLANG_PATH", "/")
+        .output()
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}");
+    for version in ["git-e8720361c~1", "git-e8720361c"] {
+        let program = format!("programs/scx_tickless-{version}.bpf.o");
+        assert!(folder.0.join(program).is_file(), "{version}: {said}");
+    }
 }
