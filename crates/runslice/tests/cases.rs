@@ -198,6 +198,8 @@ fn a_case_whose_version_is_missing_or_bad_cannot_run() {
         "{out}"
     );
     assert!(err.contains("1 case could not run"), "{err}");
+    let table = folder.said("cases m.toml --programs built --format markdown", 4);
+    assert!(!table.0.contains("| m |"), "{}", table.0);
     fs::write(folder.0.join("built/drops-9.bpf.o"), "no object").expect("writable");
     let (out, _) = folder.said("cases m.toml --programs built", 4);
     assert!(out.contains("9: "), "{out}");

@@ -85,7 +85,7 @@ pub fn list(cases: &[PublicCase], width: Option<usize>, to: &mut dyn Write) -> i
     write!(to, "{}", table.fit(width).0)
 }
 
-/// Writes what runs came to as a table in Markdown. A case that was not run has what its file says.
+/// Writes what runs came to as a table in Markdown. A case that was not run has no row.
 ///
 /// # Errors
 /// When `to` does not take it.
@@ -99,23 +99,22 @@ pub fn markdown(results: &[CaseResult], to: &mut dyn Write) -> io::Result<()> {
     writeln!(to, "| --- | --- | --- | --- |")?;
     for result in results {
         let case = &result.case;
-        let bad = result.versions.iter().find(|it| it.is_bad);
-        let showed = match (&result.verdict, bad) {
-            (CaseVerdict::Shown, Some(bad)) if case.status == CaseStatus::Direction => {
-                format!("{}: {}", bad.count(), case.status.word())
-            }
-            (CaseVerdict::Shown, Some(bad)) => bad.count().to_string(),
-            (CaseVerdict::NotShown(_), Some(bad)) => format!("{}: not shown", bad.count()),
-            _ => case.status.word().to_owned(),
+        let Some(bad) = result.versions.iter().find(|it| it.is_bad) else {
+            continue;
+        };
+        let word = match result.verdict {
+            CaseVerdict::Shown if case.status == CaseStatus::Direction => ": direction",
+            CaseVerdict::Shown => "",
+            CaseVerdict::NotShown(_) => ": not shown",
+            CaseVerdict::CannotRun(_) | CaseVerdict::Listed => continue,
         };
         writeln!(
             to,
-            "| {} | {} | {showed} | {} |",
+            "| {} | {} | {}{word} | {} |",
             case.name,
             case.bad.join(", "),
-            bad.map(|it| seen(result, it))
-                .unwrap_or_default()
-                .replace('|', "\\|"),
+            bad.count(),
+            seen(result, bad).replace('|', "\\|"),
         )?;
     }
     Ok(())
