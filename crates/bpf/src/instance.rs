@@ -36,6 +36,7 @@ use crate::op::Code;
 use crate::stop::Stop;
 use crate::streams::Streams;
 use crate::timer::Timers;
+use crate::uncast::UncastAccess;
 use crate::variables::Variables;
 use heat::Heat;
 use template::CommonCode;
@@ -103,6 +104,12 @@ impl<H: Host> Instance<H> {
     #[must_use]
     pub fn image(&self) -> &Image {
         &self.image
+    }
+
+    /// [`Image::uncast_accesses`] of the image, which instances of one template find once.
+    #[must_use]
+    pub fn uncast_accesses(&self) -> Arc<[UncastAccess]> {
+        self.common.uncast(&self.image)
     }
 
     /// The memory, to mirror kernel objects in.

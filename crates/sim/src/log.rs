@@ -75,7 +75,7 @@ impl Machine {
 
     /// Notes instructions that a kernel's verifier refuses, and which are executed here.
     fn note_uncast(&mut self, vm: &Vm) {
-        let found = vm.image().uncast_accesses();
+        let found = vm.uncast_accesses();
         for access in found.iter().take(MOST_FAULTS) {
             self.note(format!(
                 "a kernel refuses this program: {access}; clang 22 makes the cast"

@@ -13,6 +13,7 @@ use crate::host::{Binding, Host, HostFunction};
 use crate::instance_error::InstanceError;
 use crate::interp::cell::Cells;
 use crate::op::Code;
+use crate::uncast::UncastAccess;
 use crate::{Image, MapKind};
 
 /// An [`Image`] and a [`Config`], of which any number of instances can be made, on any thread.
@@ -86,6 +87,8 @@ pub(super) struct CommonCode<H: Host> {
     code: OnceLock<(Box<[u64]>, Arc<Code>)>,
     /// The same as the interpreter executes it.
     cells: OnceLock<Arc<Cells<H>>>,
+    /// What [`Image::uncast_accesses`] says of the image.
+    uncast: OnceLock<(Arc<Image>, Arc<[UncastAccess]>)>,
 }
 
 impl<H: Host> Default for CommonCode<H> {
@@ -93,6 +96,7 @@ impl<H: Host> Default for CommonCode<H> {
         Self {
             code: OnceLock::new(),
             cells: OnceLock::new(),
+            uncast: OnceLock::new(),
         }
     }
 }
@@ -111,6 +115,19 @@ impl<H: Host> CommonCode<H> {
         // Another thread may have been faster, with the same.
         let _ = self.code.set((addresses, Arc::clone(&code)));
         Ok(code)
+    }
+
+    /// [`Image::uncast_accesses`] of `image`: to look through its code takes longer than a short
+    /// run.
+    pub(super) fn uncast(&self, image: &Arc<Image>) -> Arc<[UncastAccess]> {
+        if let Some((known, found)) = self.uncast.get()
+            && Arc::ptr_eq(known, image)
+        {
+            return Arc::clone(found);
+        }
+        let found: Arc<[UncastAccess]> = image.uncast_accesses().into();
+        let _ = self.uncast.set((Arc::clone(image), Arc::clone(&found)));
+        found
     }
 
     /// The cells that another instance has made of `code`.
