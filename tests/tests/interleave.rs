@@ -232,6 +232,17 @@ fn a_lost_update_is_told_with_variable_and_lines_and_a_stall_shows_it() {
 }
 
 #[test]
+fn a_value_of_a_cpu_that_another_one_changes_is_told() {
+    let report = races("totals", FOUR, &[]);
+    let worst = report.variables[0].worst();
+    assert_eq!(
+        (worst.variable.as_str(), worst.class),
+        ("totals[].inserts", RaceClass::LostUpdate)
+    );
+    assert!(report.variables[0].shown.is_some());
+}
+
+#[test]
 fn what_a_lock_keeps_apart_and_what_is_accepted_is_not_told() {
     assert!(races("slab-locked", FOUR, &[]).variables.is_empty());
     let report = races("slab-open", FOUR, &["slab.next"]);

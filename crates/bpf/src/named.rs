@@ -31,10 +31,7 @@ impl<H: Host> Instance<H> {
         {
             return Some(name);
         }
-        let stride = map.shape.stride.max(u64::from(def.value_size));
-        let mut values = map.values().into_iter();
-        let value = values.find(|value| (*value..*value + stride).contains(&address))?;
-        let offset = (address - value) % u64::from(def.value_size.next_multiple_of(8).max(8));
+        let offset = map.offset_in_values(address)?;
         Some(path_in_map(def, offset as u32))
     }
 }

@@ -348,17 +348,20 @@ impl Map {
         }
     }
 
-    /// Addresses of all values, the first copy of each.
-    pub(crate) fn values(&self) -> Vec<u64> {
+    /// Where in a value, whichever it is and in whichever copy, `address` lies.
+    pub(crate) fn offset_in_values(&self, address: u64) -> Option<u64> {
+        let (stride, copies) = (self.shape.stride, self.shape.copies);
+        let within = |begin: u64, values: u64| {
+            let at = address.checked_sub(begin)?;
+            (at < values * copies * stride).then(|| at % stride)
+        };
         match &self.store {
-            MapStore::Array(array) => (0..array.len())
-                .filter_map(|index| array.value(&self.shape, index, 0))
-                .collect(),
+            MapStore::Array(array) => within(array.base(), array.len().into()),
             MapStore::Hash(hash) => {
-                let values = hash.walk().into_iter();
-                values.map(|at| at + self.shape.key_room()).collect()
+                let mut values = hash.walk().into_iter();
+                values.find_map(|at| within(at + self.shape.key_room(), 1))
             }
-            _ => Vec::new(),
+            _ => None,
         }
     }
 
