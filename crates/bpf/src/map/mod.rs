@@ -348,6 +348,20 @@ impl Map {
         }
     }
 
+    /// Addresses of all values, the first copy of each.
+    pub(crate) fn values(&self) -> Vec<u64> {
+        match &self.store {
+            MapStore::Array(array) => (0..array.len())
+                .filter_map(|index| array.value(&self.shape, index, 0))
+                .collect(),
+            MapStore::Hash(hash) => {
+                let values = hash.walk().into_iter();
+                values.map(|at| at + self.shape.key_room()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Where in a value, whichever it is and in whichever copy, `address` lies.
     pub(crate) fn offset_in_values(&self, address: u64) -> Option<u64> {
         let (stride, copies) = (self.shape.stride, self.shape.copies);
