@@ -177,7 +177,8 @@ fn changes_of_a_task_are_told_to_its_owner_and_weights_to_the_one_above_the_cgro
         ],
     );
     // On the CPU that is left to it.
-    assert_told(&summary, &["S1 enqueue 40000", "S1 dequeue 0"]);
+    assert_told(&summary, &["S1 stopping 1", "S1 enqueue 40000"]);
+    assert_told(&summary, &["S1 dequeue 0"]);
 }
 
 #[test]

@@ -8,8 +8,9 @@ use crate::cli::Cli;
 
 /// Options that change a run, and that `explain` does not take.
 const OTHERS: [&str; 5] = ["from", "cost-scale", "window", "start-jitter", "as-played"];
-/// Options of both that do not belong to the one run that is explained.
-const LEFT_OUT: [&str; 5] = [
+/// Options of both that do not belong to the one run that is explained, or mean another thing there.
+const LEFT_OUT: [&str; 6] = [
+    "events",
     "scheduler",
     "output",
     "loader-output",

@@ -179,7 +179,7 @@ fn every_answer_for_programs_has_the_version_of_its_form() {
         assert_eq!(version, Some(answer.version().into()), "{answer:?}");
         answer.version()
     });
-    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert_eq!(versions, [2, 1, 2, 2, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1]);
 }
 
 /// The last columns of each table of a run, and those that `list --columns` names for it.
