@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::MachineSpec;
 use workload::Workload;
 
 use crate::error::UsageError;
@@ -89,8 +90,8 @@ impl LoadSource {
         }
     }
 
-    /// The same as a machine that is so changed runs it: of a trace in it what that charges anew is
-    /// taken off.
+    /// The same as a machine that is so changed, or that of a bundle, runs it: of a trace in it
+    /// what that charges anew is taken off.
     ///
     /// # Errors
     /// When there is no such profile.
@@ -98,10 +99,11 @@ impl LoadSource {
         &self,
         services: &Services<'_>,
         by: &MachineChange,
+        bundled: Option<&MachineSpec>,
     ) -> anyhow::Result<Self> {
         Ok(match self {
             Self::Recorded(path, wanted) => {
-                let costs = by.recorded_costs(services)?;
+                let costs = by.recorded_costs(services, bundled)?;
                 Self::Recorded(Arc::clone(path), Wanted { costs, ..*wanted })
             }
             other => other.clone(),

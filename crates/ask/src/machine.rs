@@ -133,17 +133,25 @@ impl MachineChange {
     }
 
     /// What the machine that is asked for charges for work of the kernel that is in the CPU time
-    /// of a trace; `None` if nobody says it.
+    /// of a trace; `None` if nobody says it. `bundled` is the machine of a bundle, if there is one:
+    /// its profile holds where none is named.
     ///
     /// # Errors
     /// When there is no such profile, or its file is bad.
-    pub fn recorded_costs(&self, services: &Services<'_>) -> anyhow::Result<Option<RecordedCosts>> {
-        if self.textbook.is_some() {
+    pub fn recorded_costs(
+        &self,
+        services: &Services<'_>,
+        bundled: Option<&MachineSpec>,
+    ) -> anyhow::Result<Option<RecordedCosts>> {
+        let textbook = self.textbook.or(bundled.and_then(|it| it.textbook));
+        if textbook.is_some() {
             return Ok(Some(RecordedCosts::default()));
         }
-        let named = self.profile.as_deref();
-        let profile = named.map(|it| machine_file::find::<Profile>(services, it));
-        Ok(profile.transpose()?.as_ref().map(RecordedCosts::of))
+        if let Some(named) = self.profile.as_deref() {
+            let profile: Profile = machine_file::find(services, named)?;
+            return Ok(Some(RecordedCosts::of(&profile)));
+        }
+        Ok(bundled.map(|it| RecordedCosts::of(&it.profile)))
     }
 
     /// `machine` at the end of what is uncertain that is asked for.

@@ -42,6 +42,13 @@ impl FoundPolicy {
     }
 }
 
+/// The machine of the first bundle among these.
+pub(crate) fn bundled<'a>(
+    found: impl IntoIterator<Item = &'a FoundPolicy>,
+) -> Option<&'a MachineSpec> {
+    found.into_iter().find_map(|it| it.machine.as_ref())
+}
+
 /// What a policy's loader would do before it attaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preparation {

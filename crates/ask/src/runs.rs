@@ -9,7 +9,7 @@ use crate::bundle::Bound;
 use crate::error::UsageError;
 use crate::machine::MachineChange;
 use crate::note::Topic;
-use crate::policy::FoundPolicy;
+use crate::policy::{self, FoundPolicy};
 use crate::services::Services;
 use crate::workload_arg::{self, Written, is_shipped};
 
@@ -67,7 +67,7 @@ impl Asked<'_> {
         let is_given = given.is_some();
         let mut workload = match (given, self.workload, &bound) {
             (Some(workload), ..) => workload,
-            (None, Some(name), _) => workload_arg::find(services, name, self.scale)?,
+            (None, Some(name), _) => self.named(services, name, policy::bundled(&found))?,
             (None, None, Some((bound, machine))) => {
                 let scale = match self.scale {
                     [] => &bound.scale,
@@ -121,6 +121,17 @@ impl Asked<'_> {
             specs.push(spec);
         }
         Ok(specs)
+    }
+
+    /// The workload of this name. From a trace what the machine charges anew is taken off.
+    fn named(
+        &self,
+        services: &Services<'_>,
+        name: &str,
+        bundled: Option<&MachineSpec>,
+    ) -> anyhow::Result<Workload> {
+        let costs = || self.machine.recorded_costs(services, bundled);
+        workload_arg::find_charged(services, name, self.scale, costs)
     }
 
     /// Refuses a recording of another run.

@@ -14,7 +14,7 @@ use crate::goal::Goal;
 use crate::load_source::LoadSource;
 use crate::machine::MachineChange;
 use crate::outcome::{Outcome, Results, World};
-use crate::policy::FoundPolicy;
+use crate::policy::{self, FoundPolicy};
 use crate::runner::Runner;
 use crate::runs::{self, Asked, StartJitter};
 use crate::services::Services;
@@ -94,9 +94,10 @@ impl Simulate {
     }
 
     fn all_specs(&self, services: &Services<'_>) -> anyhow::Result<Vec<RunSpec>> {
+        let bundled = policy::bundled(&self.schedulers);
         let load = self.load.as_ref();
         let load = load
-            .map(|it| it.charged(services, &self.machine))
+            .map(|it| it.charged(services, &self.machine, bundled))
             .transpose()?;
         let given = load.as_ref().map(|it| it.given(services, &self.scale));
         let given = given.transpose()?;

@@ -64,7 +64,7 @@ pub struct Written {
 }
 
 /// Reads the workload that `argument` names, with its parameters `scale` set anew. A recording
-/// is rerun, as with `--from`.
+/// is rerun, as with `--from`, on a machine that charges for nothing.
 ///
 /// # Errors
 /// When there is no such workload, or it is wrong; the message names file, line and column.
@@ -73,15 +73,28 @@ pub fn find(
     argument: &str,
     scale: &[(String, i64)],
 ) -> anyhow::Result<Workload> {
+    let nothing = || Ok(Some(RecordedCosts::default()));
+    find_charged(services, argument, scale, nothing)
+}
+
+/// The same on a machine that charges `costs`, which are asked for only if it is a recording.
+///
+/// # Errors
+/// As [`find`], or if `costs` are not known.
+pub(crate) fn find_charged(
+    services: &Services<'_>,
+    argument: &str,
+    scale: &[(String, i64)],
+    costs: impl FnOnce() -> anyhow::Result<Option<RecordedCosts>>,
+) -> anyhow::Result<Workload> {
     let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
     if !is_shipped && recording::is_recording(services, Path::new(argument)) {
         if !scale.is_empty() {
             let message = format!("{argument} is a recording, which has no parameters to --scale");
             return Err(UsageError::new(message).into());
         }
-        // Whoever asks by a name alone may set a profile later, and nobody knows it here.
         let wanted = Wanted {
-            costs: Some(RecordedCosts::default()),
+            costs: costs()?,
             ..Wanted::default()
         };
         return recording::load(services, Path::new(argument), wanted);

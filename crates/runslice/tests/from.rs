@@ -310,6 +310,29 @@ fn a_trace_of_ftrace_becomes_a_load_as_recorded_and_as_a_file() {
 }
 
 #[test]
+fn what_a_profile_charges_is_taken_off_whoever_names_the_trace_or_the_profile() {
+    let (trace, bundle) = (at("from-charged.txt"), at("from-charged.bundle"));
+    std::fs::write(&trace, ftrace()).unwrap();
+    let (trace, bundle) = (trace.to_str().unwrap(), bundle.to_str().unwrap());
+    let machine = ["--cpus", "1", "--hz", "1000", "--kernel", "6.18"];
+    let charged = [&machine[..], &["--profile", "default-v0"]].concat();
+    let words = ["bundle", "fifo", "-o", bundle];
+    let made = runslice(&[&words[..], &charged[..]].concat());
+    assert!(made.status.success(), "{made:?}");
+    let run = |words: [&str; 3], machine: &[&str]| {
+        let (told, said) = report(&[&["sim"][..], &words[..], machine].concat());
+        let is_said = said.contains("is taken off the recorded CPU time");
+        assert!(is_said, "{words:?}: {said}");
+        told["all"].clone()
+    };
+    let want = run(["fifo", "--from", trace], &charged);
+    assert_eq!(run(["fifo", "-w", trace], &charged), want);
+    for option in ["--from", "-w"] {
+        assert_eq!(run([bundle, option, trace], &machine), want, "{option}");
+    }
+}
+
+#[test]
 fn a_page_of_systrace_is_a_trace_wherever_one_stands() {
     let (page, file) = (at("from-systrace.html"), at("from-systrace.toml"));
     // A viewer of some hundred kilobytes stands before the trace.

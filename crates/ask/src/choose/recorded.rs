@@ -17,6 +17,7 @@ use super::runs::{failure, goals, others, specs, switches, why_failed};
 use crate::error::UsageError;
 use crate::goal::{Goal, Stat, Whose};
 use crate::outcome::Results;
+use crate::policy;
 use crate::recording::{self, EndsWith, Recorded, Wanted};
 use crate::runner::Runner;
 use crate::runs::{StartJitter, say_end, seeded};
@@ -136,7 +137,9 @@ pub fn run(
     (path, wanted): (&Path, Wanted),
     settings: &Settings,
 ) -> anyhow::Result<Field> {
-    let costs = request.machine.recorded_costs(services)?;
+    let candidates = request.candidates.iter().map(|it| &it.found);
+    let bundled = policy::bundled(candidates);
+    let costs = request.machine.recorded_costs(services, bundled)?;
     let wanted = Wanted { costs, ..wanted };
     let Recorded {
         load,
