@@ -486,10 +486,16 @@ fn set_alarms(imported: &Imported, to: &mut RecordedLoad) -> Alarms {
     alarms
 }
 
-/// What a switch with its wakeup took where it was recorded, and what of it is charged for. `None`
-/// if it is not known.
+/// What a switch with its wakeup took where it was recorded, and what of it is charged for; or that
+/// it cannot have taken so long. `None` if no profile has such costs.
 fn cost_in_words(switch_ns: u64, charged: RecordedCosts) -> Option<String> {
     let took = Nanos::new(switch_ns);
+    if Profile::measured(switch_ns).is_none() {
+        return Some(format!(
+            "a switch with its wakeup cannot have taken {took}, as the recording says: that is not \
+             used"
+        ));
+    }
     let charged = charged.switch + charged.wakeup;
     if !charged.is_zero() {
         return Some(format!(
@@ -676,6 +682,12 @@ mod tests {
         let want =
             "a switch with its wakeup took 3.48 us there, and takes 1.74 us under this profile";
         assert_eq!(of(charged), want);
+        for no_machine in [0, 10_000_000_000] {
+            for charged in [RecordedCosts::default(), charged] {
+                let said = cost_in_words(no_machine, charged).unwrap();
+                assert!(said.ends_with("recording says: that is not used"), "{said}");
+            }
+        }
     }
 
     #[test]
