@@ -157,8 +157,8 @@ impl FleetCandidate {
     }
 }
 
-/// By how much a candidate is worse at a comparison: a log ratio that is below 0 if it is better,
-/// endless if nothing could be compared.
+/// By how much a candidate is worse at a comparison: a log ratio, which is below 0 if it is better,
+/// and minus infinity if nothing could be compared.
 fn badness((row, said): &(MetricRow, Answered)) -> f64 {
     said.shift
         .map_or(f64::NEG_INFINITY, |[shift, ..]| match row.better {
