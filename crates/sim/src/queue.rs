@@ -397,9 +397,11 @@ impl EventQueue {
             }
             return self.front.push(QueueEntry { when, what });
         }
-        // The nearer end makes room.
+        // The nearer end makes room. None may wait: beyond the greatest depth an event may come
+        // before the one that was taken last.
         let waiting = &self.front[self.begin..];
-        if self.begin == 0 || waiting[waiting.len() / 2].key() <= key {
+        let middle = waiting.get(waiting.len() / 2);
+        if self.begin == 0 || middle.is_some_and(|middle| middle.key() <= key) {
             return self.insert_from_behind(when, what);
         }
         let free = self.begin - 1;

@@ -153,6 +153,20 @@ fn a_crowd_of_one_moment_leaves_in_order() {
     assert!(queue.is_empty());
 }
 
+/// A livelock of two CPUs: depths are counted up to a limit, and from there on CPU 0 comes before
+/// CPU 1, which was taken last.
+#[test]
+fn an_event_that_comes_before_the_last_one_that_was_taken_finds_its_place() {
+    let mut queue = EventQueue::new(None);
+    queue.push(SimTime::ZERO, CpuId(0), Pending::Resume);
+    for place in 1..=u32::from(u16::MAX) + 200 {
+        let entry = queue.pop().expect("one event leads to the next");
+        assert_eq!(u32::from(entry.cpu().0), (place - 1) % 2);
+        queue.push(entry.time(), CpuId((place % 2) as u16), Pending::Resume);
+    }
+    assert_eq!(order(&mut queue).len(), 1);
+}
+
 #[test]
 fn a_queue_of_timers_of_the_policy_is_known_wherever_they_stand() {
     let timer = Pending::BpfTimer { generation: 1 };
