@@ -43,10 +43,13 @@ impl Stints {
         self.0.push_back(ended);
     }
 
-    /// The longest of those that ended after `since`.
+    /// The one that had the most of the time after `since`. The first that ended after it may have
+    /// begun before it; of the others the next one is the longest.
     pub fn longest_after(&self, since: SimTime) -> Option<Stint> {
         let at = self.0.partition_point(|it| it.to <= since);
-        self.0.get(at).copied()
+        let (first, next) = (self.0.get(at)?, self.0.get(at + 1));
+        let longer = next.filter(|next| next.after(since) > first.after(since));
+        longer.or(Some(first)).copied()
     }
 }
 
@@ -71,9 +74,15 @@ mod tests {
             stints.push(stint(task, from, to));
         }
         let after = |since| stints.longest_after(SimTime::from_nanos(since));
-        let found = [0, 49, 50, 60, 89, 90, 95].map(|since| after(since).map(|it| it.task.0));
-        let wanted = [Some(0), Some(0), Some(2), Some(2), Some(2), Some(3), None];
-        assert_eq!(found, wanted);
+        let moments = [0, 20, 21, 49, 50, 60, 84, 86, 90, 95];
+        let found = moments.map(|since| after(since).map(|it| it.task.0));
+        let wanted = [0, 0, 2, 2, 2, 2, 2, 3, 3].map(Some);
+        assert_eq!(
+            found[..9],
+            wanted,
+            "of a turn that had begun before only the rest counts"
+        );
+        assert_eq!(found[9], None);
         let second = stint(2, 60, 90);
         let spans = [0, 70, 95].map(|since| second.after(SimTime::from_nanos(since)).get());
         assert_eq!(spans, [30, 20, 0]);
