@@ -20,8 +20,8 @@ const MOST: u64 = 1 << 40;
 /// By how many per cent frequencies may differ: the share would be that of the frequency, too.
 const MOVES: u64 = 2;
 /// From how many per cent of the median on the windows' spread is told, and is too much.
-const WIDE: u64 = 5;
-const TOO_WIDE: u64 = 20;
+const WIDE: u128 = 5;
+const TOO_WIDE: u128 = 20;
 /// The least and the greatest share of a hardware file, in millionths.
 const LIMITS: [u64; 2] = [100_000, 1_000_000];
 
@@ -122,7 +122,7 @@ impl SmtTimings {
                 median,
                 greatest,
             } = spread(windows);
-            let wide = (greatest - least) * 100 / median.max(1);
+            let wide = u128::from(greatest - least) * 100 / u128::from(median.max(1));
             if wide > TOO_WIDE {
                 return Err(Advised::new(
                     format!("the windows of `{pair}` differ by {wide} % of their median"),
@@ -268,6 +268,13 @@ mod tests {
         assert_eq!(said, "the frequency moved by 9 % between windows");
         let said = refused(&timings(wild, 3400, ""));
         assert_eq!(said, "the windows of `cc` differ by 33 % of their median");
+        let most = format!("[1, {MOST}, 3400, 3400]");
+        let odd = timings(good, 3400, "").replacen("[50000, 30000, 3400, 3400]", &most, 1);
+        let said = refused(&odd);
+        assert_eq!(
+            said,
+            "the windows of `cc` differ by 183251937962566 % of their median"
+        );
         let (_, said) = table(&timings([58, 59, 60, 61, 62], 3400, "")).expect("it is right");
         assert_eq!(said, ["the windows of `cc` differ by 6 %"]);
         let (text, said) = table(&timings([104; 5], 3400, "")).expect("it is right");
