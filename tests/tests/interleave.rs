@@ -129,6 +129,23 @@ fn a_lock_that_tells_of_deadlocks_is_waited_for() {
     }
 }
 
+/// A CPU that was told of a deadlock lets go and takes the lock again, before the other one comes
+/// to run that had waited for it: the circle is closed when that one looks again.
+#[test]
+fn a_deadlock_that_comes_about_while_a_cpu_waits_is_told() {
+    let load = "[task.a]\ncount = 8\n\
+        do = \"loop(20)[ run(uniform(20us,200us)), sleep(uniform(20us,200us)) ]\"\n";
+    for seed in 0..4 {
+        let mut asked = spec("locks-crossed", load, 1000, seeded(seed, 50));
+        asked.machine.kernel = Kernel::V7_3;
+        let (_, summary, found) = run(&asked);
+        assert_eq!(summary.exit.kind, ExitKind::Unreg, "{:?}", summary.exit);
+        assert!(found.stalls.len() > 10);
+        let end = summary.end.as_nanos();
+        assert!(end < 1_000_000_000, "seed {seed}: no task comes to its end");
+    }
+}
+
 #[test]
 fn the_same_request_gives_the_same_events_and_its_stalls_alone_give_them_again() {
     let asked = spec("slab-open", FOUR, 1000, seeded(3, 200));

@@ -39,34 +39,53 @@ impl Machine {
     /// Takes a lock, and waits for it if another turn holds it. Whether it was taken and is to be
     /// released: not if this turn holds it already.
     pub(crate) fn lock(&mut self, vm: &mut Vm, key: LockKey) -> bool {
-        while let Some(all) = self.interleaving.as_deref_mut() {
-            match all.holds(key) {
-                None => {
-                    let current = all.current;
-                    all.locks.insert(key, current);
-                    if let Some(races) = &mut all.races {
-                        races.take(self.turn.exec, key);
-                    }
-                    return true;
-                }
-                Some(holder) if holder == all.current => return false,
-                // Outside of turns everybody else has ended, or never will.
-                Some(_) if !vm.is_in_turn() => return false,
-                Some(_) => self.wait(vm, TurnWait::Lock(key)),
+        loop {
+            if let Some(taken) = self.lock_or_wait(vm, key) {
+                return taken;
             }
         }
-        false
+    }
+
+    /// A step of [`Machine::lock`]. `None`: it has waited, and looks again who holds the lock.
+    fn lock_or_wait(&mut self, vm: &mut Vm, key: LockKey) -> Option<bool> {
+        let Some(all) = self.interleaving.as_deref_mut() else {
+            return Some(false);
+        };
+        match all.holds(key) {
+            None => {
+                let current = all.current;
+                all.locks.insert(key, current);
+                if let Some(races) = &mut all.races {
+                    races.take(self.turn.exec, key);
+                }
+                Some(true)
+            }
+            Some(holder) if holder == all.current => Some(false),
+            // Outside of turns everybody else has ended, or never will.
+            Some(_) if !vm.is_in_turn() => Some(false),
+            Some(_) => {
+                self.wait(vm, TurnWait::Lock(key));
+                None
+            }
+        }
     }
 
     /// As [`Machine::lock`], but takes nothing if whoever holds the lock waits for this turn, by
-    /// itself or through others.
+    /// itself or through others. That is looked at again after each wait: the lock may have another
+    /// holder then.
     ///
     /// Source: `check_deadlock_AA()` and `check_deadlock_ABBA()` in kernel/bpf/rqspinlock.c, kernel
     /// 7.3, where a longer circle ends with a timeout.
     pub(crate) fn lock_without_deadlock(&mut self, vm: &mut Vm, key: LockKey) -> bool {
-        let all = self.interleaving.as_deref();
-        let is_deadlock = all.is_some_and(|all| all.waits_for_itself(key));
-        !is_deadlock && self.lock(vm, key)
+        loop {
+            let all = self.interleaving.as_deref();
+            if all.is_some_and(|all| all.waits_for_itself(key)) {
+                return false;
+            }
+            if let Some(taken) = self.lock_or_wait(vm, key) {
+                return taken;
+            }
+        }
     }
 
     /// Releases a lock that this turn has taken.
