@@ -294,6 +294,22 @@ fn callbacks_are_called_under_the_locks_of_the_table() {
     }
 }
 
+/// Newer kernels bind a task before they lock the run queue for the choice.
+#[test]
+fn a_task_that_forbids_its_migration_is_bound_under_its_locks() {
+    let load = "[task.a]\ncount = 8\ndo = \"loop(inf)[ run(20us), migrate_disable, \
+        run(uniform(20us,200us)), sleep(30us), migrate_enable ]\"\n";
+    for kernel in [Kernel::V6_18, Kernel::V7_3] {
+        let mut asked = spec("probe", load, 10, seeded(5, 100));
+        asked.machine.kernel = kernel;
+        let run = Simulation::new(&asked).looking_for_races().start();
+        let found = run.unwrap().interleaved.expect("CPUs come in between");
+        let mut unlisted = found.unlisted.iter();
+        let bound = unlisted.find(|call| call.starts_with("`set_cpumask`"));
+        assert_eq!(bound, None, "{kernel:?}");
+    }
+}
+
 fn orders(policy: &str, load: &str, micros: u64) -> TriedOrders {
     let mut spec = spec(policy, load, 1, None);
     spec.duration = Some(Nanos::from_micros(micros));

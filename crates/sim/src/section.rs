@@ -79,8 +79,13 @@ impl Machine {
             return;
         };
         let mask = self.bound_to(self.task(id).cpu);
-        // At the begin of `__schedule()` a task that sleeps from now on is still in its queue.
-        let queued = self.rules.binds_first || self.task(id).state == RunState::Runnable;
+        if first {
+            // A task that sleeps from now on is still in its queue. No lock is held yet.
+            return self.under_task_locks(vm, id, |machine, vm| {
+                machine.point_cpus(vm, id, (mask, true));
+            });
+        }
+        let queued = self.task(id).state == RunState::Runnable;
         self.point_cpus(vm, id, (mask, queued));
     }
 
