@@ -46,7 +46,7 @@ fn link(name: &str, object: &[u8]) -> Image {
 }
 
 /// What policies use where it exists and do without on 6.18: `exists()` stands before each call.
-/// One of the tests' policies is for 7.2 only, and one is for 6.12, too.
+/// Some of the tests' policies are for newer kernels only, and one is for 6.12, too.
 const NEWER: [&str; 4] = [
     "scx_bpf_task_set_slice",
     "scx_bpf_dispatch",

@@ -1,9 +1,10 @@
 //! Who waits for whose lock, under a profile that says so.
 //!
 //! Everything that a CPU does at one moment is done at once here, so a lock excludes nobody from
-//! anything. What is left of it is time: a lock is a server. Who takes it while it is taken by
-//! another CPU waits until it is free, and pays for the wait as for work; how long it is held is
-//! what the work done under it costs. The rule knows no policy:
+//! anything, but where CPUs come in between ([`crate::interleave`]). What is left of it is time: a
+//! lock is a server. Who takes it while it is taken by another CPU waits until it is free, and pays
+//! for the wait as for work; how long it is held is what the work done under it costs. The rule
+//! knows no policy:
 //!
 //! * a run queue's lock is held by `schedule()`, its switch included, by a wakeup once the CPU is
 //!   chosen, and by a tick. Where one lock serves the whole machine, as in Linux up to 2.4, a

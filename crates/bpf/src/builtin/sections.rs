@@ -1,4 +1,5 @@
-//! Locks and critical sections: they exclude nobody here, but they must be balanced.
+//! Locks and critical sections. They must be balanced. Only the host keeps programs apart by locks,
+//! and only where CPUs come in between ([`Config::interleave`](crate::Config::interleave)).
 
 use super::line::{Line, deliver};
 use crate::Errno;

@@ -46,9 +46,7 @@ impl Seen {
             clocks: sees("rq", "clock")? || sees("rq", "clock_task")? || sees("rq", "clock_pelt")?,
         })
     }
-}
 
-impl Seen {
     /// Whether something is to be said before each callback.
     pub const fn needs_guard(&self) -> bool {
         self.migration_disabled || self.clocks
