@@ -70,7 +70,7 @@ pub(super) struct Task {
     /// The idle CPU that was claimed by what put it there.
     pub claim: Option<CpuId>,
     pub slice: Option<(u64, Deed)>,
-    /// The policy has decided about it.
+    /// It has been in a queue: the policy, or the kernel by a rule for its tasks, put it there.
     pub is_managed: bool,
     /// It has left for another class.
     pub is_away: bool,
@@ -614,7 +614,7 @@ impl State {
                 Where::Queue(index)
             };
             task.put = Some(deed);
-            task.is_managed |= !by_kernel;
+            task.is_managed = true;
             if let Some(what) = trigger {
                 task.trigger = Some((deed.time, what));
             }

@@ -78,6 +78,31 @@ fn a_queue_that_dispatch_passes_by_is_unread_and_one_without_dispatch_needs_a_ki
     assert_eq!((queue.id, queue.depth, queue.last_look), (QUEUE, 1, None));
 }
 
+/// Without `select_cpu` the kernel puts a task that wakes into the local queue of an idle CPU, and
+/// the policy may never be asked about it. It is no task of a higher class.
+#[test]
+fn a_task_that_the_kernel_alone_put_into_a_queue_outranks_nobody() {
+    let mut events = begin();
+    let born = StreamWriter::new().born(5, 1, 1, 0).born(5, 2, 1, 1);
+    events.extend(born.start(5, 1, 0).start(5, 2, 1).events);
+    for (task, cpu) in [(1, 0), (2, 1)] {
+        let insert = event(5, EventKind::Insert, cpu, TaskId(task));
+        let flags = u64::from(model::insert::KERNEL) << 32;
+        let by = model::Caller::Kernel.number();
+        events.push(with(insert, (by, u64::from(cpu) | 1 << 32, flags)));
+        let switch = StreamWriter::new().switch(6, cpu, None, Some(task));
+        events.extend(switch.events);
+    }
+    let words = (2 | 1 << 32, 1);
+    events.push(decision(7, EventKind::Insert, 0, TaskId(0), words));
+    events.push(with(
+        event(9, EventKind::Callback, 1, TaskId::NONE),
+        (model::Op::Dispatch as u8, 0, 0),
+    ));
+    let finding = observe(&events, END).open_finding(TaskId(0)).unwrap();
+    assert_eq!(finding.fault, Fault::UnreadQueue);
+}
+
 #[test]
 fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
     let mut events = begin();
