@@ -8,10 +8,11 @@ use crate::cli::Cli;
 
 /// Options that change a run, and that `explain` does not take.
 const OTHERS: [&str; 5] = ["from", "cost-scale", "window", "start-jitter", "as-played"];
-/// Options of both that do not belong to the one run that is explained, or mean another thing there.
+/// Options of both that do not belong to the one run that is explained, or that mean something else
+/// there.
 const LEFT_OUT: [&str; 6] = [
-    "events",
     "scheduler",
+    "events",
     "output",
     "loader-output",
     "scheduler-stats",
