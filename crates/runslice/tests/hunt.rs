@@ -338,6 +338,7 @@ fn a_timeline_fits_80_columns_without_color() {
     assert!(folder.said(colored, 0).0.contains("\u{1b}[32m#"));
     folder.said("sim mlfq -w desk --timeline 100ms --format json", 2);
     folder.said("sim mlfq -w desk --decisions", 2);
+    folder.said("sim mlfq -w desk --audit --fail-on wait=1s", 2);
 }
 
 #[test]

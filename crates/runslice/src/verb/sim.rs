@@ -91,7 +91,7 @@ pub struct Sim {
     ///
     /// Runs every policy twice, interpreted and as native code. Checks that both runs have the same
     /// events and that all time accounts add up.
-    #[arg(long, conflicts_with_all = ["events", "trace", "format", "table"])]
+    #[arg(long, conflicts_with_all = ["events", "trace", "format", "table", "fail_on"])]
     audit: bool,
 
     /// Output format. Default: what the ending of the output file stands for (.html, .json, .csv,
