@@ -108,6 +108,8 @@ fn orders_end_with_their_time_and_say_how_far_they_came() {
     let (_, error) = folder.check("places-atomic.bpf.o --orders --for 0s", 2);
     assert!(error.contains("in no time nothing begins"), "{error}");
     for option in ["--races", "--orders"] {
+        let (_, error) = folder.check(&format!("fifo {option} --duration 0s"), 2);
+        assert!(error.contains("in no time nothing happens"), "{error}");
         let (_, error) = folder.check(&format!("fifo --config .config {option}"), 2);
         assert!(error.contains("cannot be used with"), "{error}");
     }

@@ -9,7 +9,7 @@ use ask::error::UsageError;
 use ask::orders::SHORT;
 use ask::races::{RaceReport, Races, RacingVariable, place};
 use clap::Args;
-use model::{Advised, Nanos, Stall, span};
+use model::{Advised, Nanos, Stall};
 use serde_json::{Value, json};
 use sim::{FoundRace, RaceClass};
 use workload::RunSpec;
@@ -45,7 +45,7 @@ pub struct RaceOptions {
     workload: Option<String>,
 
     /// Simulated time for --races and --orders. Default: 50ms, with --orders 1ms.
-    #[arg(long, value_name = "TIME", value_parser = span::parse)]
+    #[arg(long, value_name = "TIME", value_parser = workload_arg::parse_duration)]
     duration: Option<Nanos>,
 
     /// Begin no order after this time, such as 5m or 90s, and tell what came of those before.
