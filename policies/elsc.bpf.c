@@ -518,8 +518,10 @@ void OP(elsc_exit, struct scx_exit_info *info)
 	report_exit(info);
 }
 
+/* No share is kept for tasks that are bound to a CPU, as in goodness. */
+POLICY_RIGHT("none");
+
 /* Tasks that exit or must not migrate are tasks like others. */
-POLICY_RIGHT("weight");
 POLICY(elsc_ops,
        .flags		= SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
        .init_task	= (void *)elsc_init_task,

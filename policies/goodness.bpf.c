@@ -365,8 +365,13 @@ void OP(goodness_exit, struct scx_exit_info *info)
 	report_exit(info);
 }
 
+/*
+ * No share is kept for tasks that are bound to a CPU, nor in 2.4.0: what another CPU recalculates
+ * refills the task that runs there, which never runs out if its quantum is the longer one.
+ */
+POLICY_RIGHT("none");
+
 /* Tasks that exit or must not migrate are tasks like others. */
-POLICY_RIGHT("weight");
 POLICY(goodness_ops,
        .flags		= SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
        .init_task	= (void *)goodness_init_task,

@@ -168,6 +168,41 @@ fn the_starvation_limit_of_o1_breaks_no_share_that_it_promises() {
     assert_eq!(found(&run, true), None);
 }
 
+/// All counters are refilled when those who may run on one CPU have used theirs up. A hog of a
+/// shorter quantum elsewhere so refills the task that has this CPU, which never runs out, and who
+/// is bound to it waits for as long as the hog runs. Linux 2.4.0 has the same rule.
+#[test]
+fn recalculations_of_another_cpu_break_no_share_that_goodness_promises() {
+    let policies: [(&str, &[(&str, &str)]); 3] = [
+        ("goodness", &[]),
+        ("goodness", &[("variant", "24")]),
+        ("elsc", &[]),
+    ];
+    let hogs = [
+        ("run(inf)", 6_000..=6_000),
+        ("run(3s)", 3_000..=3_300),
+        ("run(1ms)", 100..=600),
+    ];
+    for ((policy, set), (hog, expected)) in policies
+        .iter()
+        .flat_map(|policy| hogs.iter().map(move |hog| (policy, hog)))
+    {
+        let load = format!(
+            "[task.bound]\ncount = 2\nnice = -5\ncpus = \"0\"\ndo = \"run(inf)\"\n\
+             [task.hog]\ndo = \"{hog}\"\n"
+        );
+        let run = Run {
+            set,
+            ..run(policy, &load, 2)
+        };
+        let mut observer = Observer::new(1, None);
+        let _summary = run.feed(&mut observer);
+        let longest = observer.longest_wait().get() / 1_000_000;
+        assert!(expected.contains(&longest), "{policy}, {hog}: {longest} ms");
+        assert_eq!(found(&run, true), None, "{policy}, {hog}");
+    }
+}
+
 /// Who waits for long beside an order that nobody promised is told, and nobody is at fault.
 #[test]
 fn a_share_is_a_fault_only_of_a_policy_that_declares_it() {
