@@ -84,6 +84,28 @@ impl FromStr for Key {
     }
 }
 
+/// All that a policy is, as bytes: its name, what is set in it, its object, and the same of what
+/// is attached below it.
+#[must_use]
+pub fn bytes_of_policy(policy: &PolicySpec) -> Vec<u8> {
+    let mut rest = policy.clone();
+    let object = std::mem::replace(&mut rest.object, [].into());
+    let subs = std::mem::take(&mut rest.subs);
+    let mut bytes = format!("{rest:?}").into_bytes();
+    let push = |to: &mut Vec<u8>, part: &[u8]| {
+        // Where one ends and the next begins makes a difference, too.
+        to.extend_from_slice(&part.len().to_le_bytes());
+        to.extend_from_slice(part);
+    };
+    push(&mut bytes, &object);
+    for sub in subs {
+        let place = (&sub.cgroup, sub.attach_at, sub.detach_at);
+        push(&mut bytes, format!("{place:?}").as_bytes());
+        push(&mut bytes, &bytes_of_policy(&sub.policy));
+    }
+    bytes
+}
+
 /// Everything that is asked of a simulated run but its seed, as bytes.
 fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
     // All fields of the request as they are, those of later versions too; long bytes stand behind.
@@ -214,6 +236,38 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), all);
+    }
+
+    #[test]
+    fn every_part_of_a_policy_and_of_those_below_it_changes_its_bytes() {
+        let plain = || planned().policy;
+        let mut all = vec![bytes_of_policy(&plain())];
+        assert_eq!(all[0], bytes_of_policy(&plain()));
+        let mut with = |change: fn(&mut PolicySpec)| {
+            let mut policy = plain();
+            let sub = model::SubSpec {
+                cgroup: "a".to_owned(),
+                policy: plain(),
+                attach_at: Nanos::ZERO,
+                detach_at: None,
+            };
+            policy.subs.push(sub);
+            change(&mut policy);
+            all.push(bytes_of_policy(&policy));
+        };
+        with(|_| ());
+        with(|it| it.name.push('2'));
+        with(|it| it.set = vec![("slice_ns".to_owned(), "5".to_owned())]);
+        with(|it| it.table = Some("other".to_owned()));
+        with(|it| Arc::make_mut(&mut it.object)[100] ^= 1);
+        with(|it| it.subs[0].cgroup.push('b'));
+        with(|it| it.subs[0].attach_at = Nanos::from_secs(1));
+        with(|it| it.subs[0].detach_at = Some(Nanos::from_secs(1)));
+        with(|it| Arc::make_mut(&mut it.subs[0].policy.object)[100] ^= 1);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 
     #[test]

@@ -83,6 +83,27 @@ fn an_answer_is_kept_and_is_the_same_again_in_any_folder() {
     );
 }
 
+/// Somebody builds the baseline anew: what was kept is an answer to another question.
+#[test]
+fn a_kept_answer_knows_the_objects_that_the_file_names() {
+    let folder = Folder::new("objects");
+    folder.write("e.toml", &SPEC.replace("\"fifo\"", "\"base.bpf.o\""));
+    let becomes = |name: &str| {
+        let object = runslice_tests::policy::object(name).expect("a policy");
+        fs::write(folder.0.join("base.bpf.o"), &*object).expect("writable");
+    };
+    becomes("fifo");
+    let (first, _) = folder.said("runslice evaluate e.toml eevdf --format json", 0);
+    becomes("eevdf");
+    let (_, said) = folder.said("runslice evaluate e.toml eevdf", 2);
+    assert!(said.contains("by another file, object or key"), "{said}");
+    let same = folder.json("runslice evaluate e.toml eevdf --format json -d other", 0);
+    assert_eq!(same["candidates"][0]["combined_score"], 0.0, "{same}");
+    becomes("fifo");
+    let (again, _) = folder.said("runslice evaluate e.toml eevdf --format json", 0);
+    assert_eq!(first, again);
+}
+
 /// Candidates stand above others in a load whose cgroups have schedulers.
 #[test]
 fn a_candidate_is_judged_with_what_stands_below_it() {

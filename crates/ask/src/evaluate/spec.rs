@@ -11,6 +11,7 @@ use toml::Spanned;
 use crate::choose::BASELINE;
 use crate::error::UsageError;
 use crate::goal::Goal;
+use crate::key::bytes_of_policy;
 use crate::machine::parse_hz;
 use crate::policy::{self, FoundPolicy};
 use crate::services::Services;
@@ -248,6 +249,28 @@ impl Spec {
 }
 
 impl Spec {
+    /// What is asked, as bytes: the text, and what the files that it names have in them, wherever
+    /// they lie. An answer to other bytes is one to another question.
+    #[must_use]
+    pub fn asked(&self) -> Vec<u8> {
+        let mut all = vec![
+            self.text.clone().into_bytes(),
+            bytes_of_policy(&self.baseline.policy),
+            format!("{:?}", self.machine.profile).into_bytes(),
+        ];
+        for load in &self.loads {
+            all.push(load.written.text.clone().into_bytes());
+            all.push(format!("{:?}", load.machine).into_bytes());
+            all.extend(load.subs.iter().map(|it| bytes_of_policy(&it.policy)));
+        }
+        let mut bytes = Vec::new();
+        for part in all {
+            bytes.extend_from_slice(&part.len().to_le_bytes());
+            bytes.extend_from_slice(&part);
+        }
+        bytes
+    }
+
     /// When a run of `load` ends at the latest.
     #[must_use]
     pub fn length(&self, load: &SpecLoad) -> Nanos {
@@ -506,6 +529,8 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use model::Advice as _;
 
     use super::*;
@@ -557,6 +582,32 @@ mod tests {
         assert_eq!((&*sub.cgroup, &*sub.policy.name), ("app", "fifo"));
         assert_eq!(sub.attach_at, Nanos::from_secs(1));
         assert!(spec.loads[1].subs.is_empty());
+    }
+
+    /// The text stays as it is while somebody builds anew what it names.
+    #[test]
+    fn what_the_file_names_belongs_to_what_is_asked() {
+        let plain = || read("[[load]]\nload = \"desk\"\nsub = [\"app=fifo\"]\n").unwrap();
+        let mut all = vec![plain().asked()];
+        assert_eq!(all[0], plain().asked());
+        let mut with = |change: fn(&mut Spec)| {
+            let mut spec = plain();
+            change(&mut spec);
+            all.push(spec.asked());
+        };
+        with(|it| it.text.push('\n'));
+        with(|it| Arc::make_mut(&mut it.baseline.policy.object)[100] ^= 1);
+        with(|it| Arc::make_mut(&mut it.loads[0].subs[0].policy.object)[100] ^= 1);
+        with(|it| it.loads[0].written.text.push('\n'));
+        with(|it| it.loads[0].machine.smt = 2);
+        with(|it| it.machine.profile = Profile::Ideal);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        let mut elsewhere = plain();
+        elsewhere.loads[0].written.file = "/else/where.toml".to_owned();
+        assert_eq!(elsewhere.asked(), plain().asked());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use ask::evaluate::score::{self, SearchScore};
 use ask::evaluate::search::{GATE_EVERY, NOMINEES, Nominee};
 use ask::evaluate::spec::Spec;
 use ask::evaluate::{Evaluator, Opened, Stage};
+use ask::key::bytes_of_policy;
 use ask::policy;
 use clap::Args;
 use model::{Advised, PolicySpec};
@@ -95,7 +96,7 @@ pub fn run(request: &Evaluate) -> anyhow::Result<Status> {
         Some(folder) => folder.clone(),
         None => request.spec.with_extension("evaluated"),
     };
-    let kept = Kept::open(&folder, &spec.text, key.as_deref().map(secret::sha256))?;
+    let kept = Kept::open(&folder, &spec.asked(), key.as_deref().map(secret::sha256))?;
     interrupt::keeps("answers", &folder);
     let search = Search {
         request,
@@ -275,12 +276,9 @@ fn judge_anew(evaluator: &Evaluator<'_>, kept: &mut Kept) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The number of a policy with what is set in it.
+/// The number of a policy with what is set in it and what is below it.
 fn id_of(policy: &PolicySpec) -> String {
-    let mut bytes = format!("{:?} {:?} {:?}\0", policy.set, policy.setup, policy.table);
-    bytes += &policy.name;
-    let all = [bytes.as_bytes(), &[0], &policy.object[..]].concat();
-    Key::of(SIMULATES, all).to_string()
+    Key::of(SIMULATES, bytes_of_policy(policy)).to_string()
 }
 
 /// Evaluates one candidate, unless that was done before.

@@ -35,19 +35,19 @@ pub struct Kept {
 #[serde(deny_unknown_fields)]
 struct State {
     runslice_search: u32,
-    /// What is searched by: spec and key.
+    /// What is searched by: spec, all that it names, and key.
     asked: String,
     ledger: Ledger,
 }
 
 impl Kept {
-    /// The search in `folder`, or a new one.
+    /// The search in `folder` by what is `asked`, or a new one.
     ///
     /// # Errors
     /// When the file is bad, or another search has left it.
-    pub fn open(folder: &Path, spec: &str, key: Option<String>) -> anyhow::Result<Self> {
+    pub fn open(folder: &Path, asked: &[u8], key: Option<String>) -> anyhow::Result<Self> {
         output::make_folder(folder)?;
-        let spec = Key::of("", spec);
+        let spec = Key::of("", asked);
         let key = key.unwrap_or_else(|| "no key".to_owned());
         let mut kept = Self {
             folder: folder.to_owned(),
@@ -75,7 +75,7 @@ impl Kept {
         }
         if state.asked != self.asked {
             let message = Advised::new(
-                format!("{name} is of another search, by another file or key"),
+                format!("{name} is of another search, by another file, object or key"),
                 "choose another folder with --folder",
             );
             return Err(UsageError::new(message).into());
