@@ -39,6 +39,55 @@ fn files(folder: &Path) -> Vec<String> {
     names
 }
 
+// ---- A lecture ----
+
+/// The turnaround that the line of the means has.
+fn mean_turnaround(folder: &Path, words: &str) -> String {
+    let made = run(folder, &words.split(' ').collect::<Vec<_>>());
+    let said = text(&made.stdout);
+    let line = said.lines().find(|it| it.starts_with("mean "));
+    let line = line.unwrap_or_else(|| panic!("{words}: {said}{}", text(&made.stderr)));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words[2..4].join(" ")
+}
+
+#[test]
+fn commands_of_the_lecture_run_and_its_loads_show_what_it_asks() {
+    let folder = folder!("lecture");
+    for name in ["convoy.toml", "mixed.toml", "cheat.toml"] {
+        fs::copy(taught("teach").join(name), folder.join(name)).expect("it is there");
+    }
+    let solution = taught("tests/teach/solution.bpf.c");
+    fs::copy(solution, folder.join("YOUR-NAME.bpf.c")).expect("it is there");
+    for page in ["lecture.md", "exercise.md"] {
+        let page = fs::read_to_string(taught("teach").join(page)).expect("text");
+        let commands = page
+            .split('`')
+            .filter_map(|it| it.strip_prefix("runslice "));
+        let commands: Vec<&str> = commands.collect();
+        assert!(commands.len() >= 2, "{page}");
+        for command in commands {
+            let made = run(&folder, &command.split(' ').collect::<Vec<_>>());
+            assert!(made.status.success(), "{command}: {}", text(&made.stderr));
+        }
+    }
+    let mean = |words: &str| mean_turnaround(&folder, words);
+    let made = "sim fcfs srtf -w convoy.toml --machine textbook -o page.html";
+    run(&folder, &made.split(' ').collect::<Vec<_>>());
+    let page = fs::read_to_string(folder.join("page.html")).expect("a page");
+    assert!(
+        page.contains("machine textbook, kernel") && !page.contains("HZ "),
+        "no ticks"
+    );
+    // A job arrives just when a quantum ends.
+    let rr = "sim rr:slice_ns=5ms -w mixed.toml --machine textbook";
+    assert_ne!(mean(rr), mean(&format!("{rr}:arrivals=last")));
+    // Where the exercise says to try it, neither the skeleton nor jobs run to their end look right.
+    let asked = |policy: &str| mean(&format!("sim {policy} -w mixed.toml --machine textbook"));
+    assert_eq!(asked("YOUR-NAME.bpf.c"), asked("rr:slice_ns=10ms"));
+    assert_ne!(asked("fcfs"), asked("rr:slice_ns=10ms"));
+}
+
 // ---- Exams ----
 
 fn exam(folder: &Path, names: &str) -> Output {
