@@ -33,12 +33,19 @@ impl Collector {
             return String::new();
         };
         let machine = &header.machine;
+        let computer = match machine.textbook {
+            // It has one CPU and no ticks.
+            Some(order) => format!("machine {order}"),
+            None => format!(
+                "{} CPU{}, HZ {}",
+                machine.cpus,
+                if machine.cpus == 1 { "" } else { "s" },
+                machine.hz
+            ),
+        };
         format!(
-            "workload {}, {} CPU{}, HZ {}, kernel {}, seed {}",
+            "workload {}, {computer}, kernel {}, seed {}",
             header.workload,
-            machine.cpus,
-            if machine.cpus == 1 { "" } else { "s" },
-            machine.hz,
             machine.kernel.name(),
             header.seed
         )

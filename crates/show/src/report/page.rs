@@ -230,19 +230,20 @@ fn about(parts: &[PagePart<'_>], origin: &Origin) -> Vec<(String, String)> {
         let results = part.results;
         let machine = &results.machine;
         about.push(("workload".to_owned(), results.workload.clone()));
-        about.push((
-            "machine".to_owned(),
-            format!(
-                "{}, {} a core, {} a cache, {} a node, HZ {}, kernel {}, profile {}",
+        let kernel = machine.kernel.name();
+        let computer = match machine.textbook {
+            Some(order) => format!("{order}, kernel {kernel}"),
+            None => format!(
+                "{}, {} a core, {} a cache, {} a node, HZ {}, kernel {kernel}, profile {}",
                 counted(machine.cpus.into(), "CPU"),
                 machine.smt,
                 machine.llc,
                 machine.node,
                 machine.hz,
-                machine.kernel.name(),
                 machine.profile.name(),
             ),
-        ));
+        };
+        about.push(("machine".to_owned(), computer));
         about.push(("seed".to_owned(), results.seed.to_string()));
         let mut told: Vec<&str> = Vec::new();
         for outcome in &results.outcomes {
