@@ -140,6 +140,7 @@ fn ranked(found: &[Found<'_>], sets: &[Set], places: &[Places]) -> String {
     let all = known.len();
     let mut said = match (count, all) {
         (_, 1) => format!("{who} {does} best at the one thing that can be ranked"),
+        (2, 2) => format!("{who} {does} best at both things that can be ranked"),
         (count, all) if count == all => {
             format!("{who} {does} best at all {all} things that can be ranked")
         }
