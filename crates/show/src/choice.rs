@@ -92,7 +92,11 @@ pub fn page(chosen: &Chosen, origin: &Origin) -> Option<Page> {
             Vec::new()
         } else {
             let overview = words::overview(chosen);
-            vec![page_table("Candidates at each goal", &overview)]
+            let title = match chosen.field.plan() {
+                Some(_) => "Candidates at each goal",
+                None => "Candidates at each goal: the mean of all runs",
+            };
+            vec![page_table(title, &overview)]
         },
         ..page
     })
