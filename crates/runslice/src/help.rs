@@ -34,11 +34,14 @@ fn each(command: Command, path: &str) -> Command {
 
 /// One verb's page: its examples, its options under headings, its exit statuses in `--help` only.
 fn page(verb: Command, path: &str) -> Command {
+    let examples = PAGES.iter().find(|(of, _)| *of == path);
     let verb = statuses_last(verb).mut_args(|arg| {
         let id = arg.get_id().as_str();
         let is_rare = RARE.contains(&id) || PROGRAM.contains(&id);
+        // Nobody reads an example whose options the page leaves out.
+        let is_shown = examples.is_some_and(|(_, of)| has_option(of, arg.get_long()));
         let heading = HEADINGS.iter().find(|(_, ids)| ids.contains(&id));
-        let arg = if is_rare {
+        let arg = if is_rare && !is_shown {
             arg.hide_short_help(true)
         } else {
             arg
@@ -48,12 +51,20 @@ fn page(verb: Command, path: &str) -> Command {
             _ => arg,
         }
     });
-    match PAGES.iter().find(|(of, _)| *of == path) {
+    match examples {
         Some((_, examples)) => verb.before_help(listed("Examples:", examples)).help_template(
             "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}",
         ),
         None => verb,
     }
+}
+
+/// Whether one of these examples has an option of this name.
+fn has_option(examples: &[(&str, &str)], long: Option<&str>) -> bool {
+    let is_it = |word: &str| word.strip_prefix("--").is_some_and(|it| Some(it) == long);
+    examples
+        .iter()
+        .any(|(command, _)| command.split(' ').any(is_it))
 }
 
 /// Moves exit statuses from the short help into `--help`.
@@ -187,6 +198,25 @@ mod tests {
             .chain(HEADINGS.iter().flat_map(|(_, ids)| ids.iter()))
         {
             assert!(all.contains(*id), "no verb has {id}");
+        }
+    }
+
+    #[test]
+    fn the_short_help_has_the_options_of_its_examples() {
+        let mut program = arranged(Cli::command());
+        for (path, examples) in PAGES {
+            let mut verb = &mut program;
+            for name in path.split(' ') {
+                verb = verb.find_subcommand_mut(name).expect("a verb");
+            }
+            let help = verb.clone().term_width(80).render_help().to_string();
+            let (_, options) = help.split_once("Usage:").expect("a usage");
+            let own = format!("runslice {path} ");
+            let of_it = examples.iter().filter_map(|it| it.0.strip_prefix(&own));
+            let words = of_it.flat_map(|it| it.split(' ').take_while(|word| *word != "--"));
+            for option in words.filter(|word| word.starts_with("--")) {
+                assert!(options.contains(option), "{path} -h lacks {option}");
+            }
         }
     }
 

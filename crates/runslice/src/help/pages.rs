@@ -197,6 +197,10 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
                 "how its callbacks grow with the tasks",
             ),
             (
+                "runslice check fifo --orders --for 30s",
+                "takes 30 s; what stalls of a CPU break",
+            ),
+            (
                 "runslice check mlfq --vm",
                 "downloads kernels; asks their verifiers",
             ),
@@ -380,6 +384,10 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
             ("runslice record --for 30s", "as root; writes trace.dat"),
             ("runslice choose --from trace.dat", "needs the line above"),
             ("runslice record -o build.dat -- make", "as root"),
+            (
+                "runslice record --anonymous --for 30s",
+                "as root; a file to pass on",
+            ),
         ],
     ),
     (
@@ -602,6 +610,7 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("runslice reproduce", "the experiments that there are"),
             ("runslice reproduce 002-response", "takes about 1 min"),
+            ("runslice reproduce torrey --table VI", "takes about 1 min"),
         ],
     ),
     (
