@@ -2,7 +2,8 @@
 //!
 //! Goals are what a comparison tests: deadlines, spans, the time until the work is done. Counters
 //! are work done, too, though only the load knows whether much of it is good. A load that states
-//! nothing of the kind is judged by how long its tasks wait.
+//! nothing of the kind is judged by how long its tasks wait, and on a textbook's machine people are
+//! told how long its jobs took.
 
 use stats::compare::{Better, Reported, Set, ends_by_clock, plural};
 
@@ -60,14 +61,31 @@ fn add(goals: &mut Vec<StatedGoal>, goal: StatedGoal) {
 /// The metrics that decide what these runs are good for, as far as either way is good.
 #[must_use]
 pub fn stated(results: &Results) -> Vec<String> {
-    let goals = goals(results, &sets(results));
+    let goals = of_load(results, &sets(results));
     let known = goals.into_iter().filter(|it| it.better != Better::Neither);
     known.map(|goal| goal.tested).collect()
 }
 
-/// What the load of these runs is for, in the order of its file.
+/// What people are told of these runs first: what their load is for, or turnaround and response of
+/// the jobs, where a textbook's machine did them all and the load asks nothing of a group.
 #[must_use]
 pub fn goals(results: &Results, sets: &[Set]) -> Vec<StatedGoal> {
+    let goals = of_load(results, sets);
+    let mut reports = results.outcomes.iter().map(|outcome| &outcome.report);
+    let is_of_jobs = results.machine.textbook.is_some()
+        && reports.all(|it| it.all.tasks > 1 && it.all.exited == it.all.tasks);
+    if !is_of_jobs || goals.iter().any(|goal| goal.of != ALL) {
+        return goals;
+    }
+    let of_jobs = ["turnaround", "response"].map(|what| {
+        let metric = format!("all.{what}_ns_mean");
+        StatedGoal::new(ALL, &format!("{what} mean"), metric, Better::Lower)
+    });
+    of_jobs.into()
+}
+
+/// What the load of these runs is for, in the order of its file.
+fn of_load(results: &Results, sets: &[Set]) -> Vec<StatedGoal> {
     let reports = || results.outcomes.iter().map(|outcome| &outcome.report);
     let mut goals = Vec::new();
     for it in reports().flat_map(|report| &report.deadlines) {

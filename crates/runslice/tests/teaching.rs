@@ -72,8 +72,11 @@ fn commands_of_the_lecture_run_and_its_loads_show_what_it_asks() {
         }
     }
     let mean = |words: &str| mean_turnaround(&folder, words);
+    // A lecture asks for turnaround, so that is what the first lines say.
     let made = "sim fcfs srtf -w convoy.toml --machine textbook -o page.html";
-    run(&folder, &made.split(' ').collect::<Vec<_>>());
+    let made = run(&folder, &made.split(' ').collect::<Vec<_>>());
+    let first = "turnaround mean  best srtf 7.67 ms, worst fcfs 13.7 ms\n";
+    assert!(text(&made.stdout).contains(first), "{}", text(&made.stdout));
     let page = fs::read_to_string(folder.join("page.html")).expect("a page");
     assert!(
         page.contains("machine textbook, kernel") && !page.contains("HZ "),
