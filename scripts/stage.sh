@@ -56,6 +56,7 @@ put 644 policies/domains/*.bpf.c $doc/examples/policies/domains
 put 644 policies/lessons/*.bpf.c $doc/examples/policies/lessons
 put 644 policies/lessons/cid/*.bpf.c $doc/examples/policies/lessons/cid
 put 644 workloads/*.toml $doc/examples/workloads
+put 644 teach/* $doc/teach
 put 644 profiles/*.toml $doc/examples/profiles
 put 644 hardware/*.toml $doc/examples/hardware
 put 644 dist/github/simulate.yml dist/grafana.json $doc/examples
