@@ -39,9 +39,7 @@ pub fn of(explanation: &Explanation, columns: usize) -> String {
         _ if text.is_dump => text.dumps(explanation),
         Some(finding) => text.finding(finding, explanation.trials.as_ref()),
         None if explanation.waits.is_empty() => {
-            text.line(
-                "Nothing to explain: no ejection, and who waits at the end waits for its turn.",
-            );
+            text.line("Nothing to explain: no ejection, and no wait that is a fault.");
         }
         None => {}
     }
