@@ -18,6 +18,9 @@ const SPEC: &str = "baseline = \"fifo\"\ndraws = 6\nduration = \"2s\"\n\
     [[load]]\nload = \"desk\"\n[[load]]\nload = \"chat\"\nscale = { rooms = 1 }\n\
     [machine]\ncpus = [2, 4]\nhz = [250, 1000]\n[held-out]\ngenerated = 6\n";
 
+/// Where the sources of the shipped policies lie.
+const POLICIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../policies");
+
 fn spec(text: &str) -> Spec {
     let services = Services::default();
     let spec = Spec::of_text(&services, "e.toml", Path::new(""), text.to_owned());
@@ -206,6 +209,25 @@ fn no_shipped_policy_is_refused_for_what_it_promises() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Published schedulers declare nothing, and some serve short turns first, as shipped ones do.
+#[test]
+fn no_shipped_policy_is_refused_that_does_not_say_what_it_promises() {
+    let services = Services::default();
+    let spec = spec(&SPEC.replace("\"fifo\"", "\"eevdf\""));
+    let evaluator = evaluator(&services, &spec);
+    let mut wrong = Vec::new();
+    for name in ["mlfq", "o1", "staircase", "cfs"] {
+        let mut silent = found(name, &[]);
+        silent.policy.object = silent_object(name);
+        let evaluation = evaluator.evaluate("silent", &silent, true);
+        let evaluation = evaluation.unwrap_or_else(|error| panic!("{error:#}"));
+        if evaluation.is_refused() {
+            wrong.push(format!("{name}: {:?}", words(&evaluation)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn the_baseline_has_the_score_zero_and_an_answer_is_the_same_again() {
     let (services, spec) = (Services::default(), spec(SPEC));
@@ -250,16 +272,33 @@ fn renamings(count: u32) {
     assert!(scores.iter().all(|it| *it == scores[0]), "{scores:?}");
 }
 
-/// `fifo` under another name, with comments of its own.
-fn renamed_object(number: u32) -> Arc<[u8]> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../policies");
-    let text = std::fs::read_to_string(sources.join("fifo.bpf.c")).expect("a source");
-    let text = text.replace("fifo", &format!("other{number}"));
-    let text = format!("/* {} */\n{text}", "x".repeat(number as usize * 7 + 1));
+/// The source of a shipped policy.
+fn source(name: &str) -> String {
+    let path = Path::new(POLICIES).join(format!("{name}.bpf.c"));
+    std::fs::read_to_string(path).expect("a source")
+}
+
+fn compiled(name: &str, text: &str) -> Arc<[u8]> {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(format!("other{number}.bpf.c"));
+    let path = folder.path().join(format!("{name}.bpf.c"));
     std::fs::write(&path, text).expect("writable");
-    let include = sources.join("include");
+    let include = Path::new(POLICIES).join("include");
     let object = bpf_build::compile(&path, &[&include]).unwrap_or_else(|error| panic!("{error}"));
     object.into()
+}
+
+/// A shipped policy without what it declares.
+fn silent_object(name: &str) -> Arc<[u8]> {
+    let text = source(name);
+    let lines = text.lines().filter(|it| !it.starts_with("POLICY_RIGHT("));
+    let silent = lines.collect::<Vec<_>>().join("\n") + "\n";
+    assert!(silent.len() < text.len(), "{name} declares nothing");
+    compiled(name, &silent)
+}
+
+/// `fifo` under another name, with comments of its own.
+fn renamed_object(number: u32) -> Arc<[u8]> {
+    let text = source("fifo").replace("fifo", &format!("other{number}"));
+    let text = format!("/* {} */\n{text}", "x".repeat(number as usize * 7 + 1));
+    compiled(&format!("other{number}"), &text)
 }

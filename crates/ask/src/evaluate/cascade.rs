@@ -11,7 +11,7 @@ use stats::compare::Settings;
 
 use super::draw::{Draw, Pool, Secret, draws};
 use super::figures;
-use super::limits::{self, LimitKind, beyond};
+use super::limits::{self, LimitKind, Peers, beyond};
 use super::score::{self, SearchScore};
 use super::spec::{Spec, WeightedGoal};
 use super::taken::{Pair, Taken, Taking, options};
@@ -70,7 +70,7 @@ pub enum Opened {
 struct Course<'a> {
     policy: &'a PolicySpec,
     taking: Taking<'a>,
-    /// Shipped policies of the same right.
+    /// Shipped policies that it is held against, too.
     alike: Vec<PolicySpec>,
     cost: Cost,
 }
@@ -226,7 +226,7 @@ impl<'a> Evaluator<'a> {
 
     fn course<'b>(&'b self, policy: &'b PolicySpec) -> anyhow::Result<Course<'b>> {
         let declared = right::declared(policy);
-        let (judged, alike) = limits::judged_by(&self.spec.limits, declared, self.right);
+        let (judged, peers) = limits::judged_by(&self.spec.limits, declared, self.right);
         Ok(Course {
             policy,
             taking: Taking {
@@ -234,7 +234,7 @@ impl<'a> Evaluator<'a> {
                 spec: self.spec,
                 right: judged,
             },
-            alike: shipped(self.services, alike, &self.spec.baseline.policy)?,
+            alike: shipped(self.services, peers, &self.spec.baseline.policy)?,
             cost: Cost::default(),
         })
     }
@@ -392,7 +392,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Whether a shipped policy of the same right comes to the same in this draw.
+    /// Whether a shipped policy that it is held against comes to the same in this draw.
     fn is_excused(
         &self,
         course: &Course<'_>,
@@ -496,17 +496,22 @@ fn short(open: &[Draw]) -> Vec<Draw> {
     probes.cloned().chain(shorter).collect()
 }
 
-/// The shipped policies of this right, but for the baseline itself.
+/// The shipped policies among these peers, but for the baseline itself.
 fn shipped(
     services: &Services<'_>,
-    right: Option<Right>,
+    peers: Peers,
     baseline: &PolicySpec,
 ) -> anyhow::Result<Vec<PolicySpec>> {
     let mut alike = Vec::new();
     for known in policies::ALL {
         let policy = policy::find(services, known.name)?;
         let is_baseline = policy.object == baseline.object && baseline.set.is_empty();
-        if !is_baseline && right.is_some() && right::declared(&policy) == right {
+        let is_peer = match peers {
+            Peers::Of(right) => right::declared(&policy) == Some(right),
+            Peers::All => true,
+            Peers::Nobody => false,
+        };
+        if is_peer && !is_baseline {
             alike.push(policy);
         }
     }

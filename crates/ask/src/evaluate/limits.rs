@@ -2,7 +2,8 @@
 //!
 //! A limit is relative to the baseline in the same draw. Whoever passes it there is held against
 //! the shipped policies of the same right, too: a policy that promises less than the baseline is
-//! not refused for what those do that promise the same.
+//! not refused for what those do that promise the same. One that declares no right promises
+//! nothing, and is held against all of them.
 
 use explain::why::{Fault, Finding, Right};
 use model::Nanos;
@@ -223,17 +224,29 @@ fn said(finding: &Finding) -> String {
     format!("{}{}", finding.fault.sentence(), at.unwrap_or_default())
 }
 
-/// The right by which a candidate that declares `declared` is judged, and the shipped policies
-/// whose right that is.
+/// Shipped policies that a candidate is held against besides the baseline: it is not refused for
+/// what one of them does, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peers {
+    /// Those of this right.
+    Of(Right),
+    /// All: it declares nothing, promises nothing, and could have declared the right of any.
+    All,
+    /// None: the baseline declares nothing either, as an old version of the candidate does.
+    Nobody,
+}
+
+/// The right by which a candidate that declares `declared` is judged, and its peers.
 #[must_use]
-pub fn judged_by(
+pub const fn judged_by(
     limits: &Limits,
     declared: Option<Right>,
     baseline: Option<Right>,
-) -> (Option<Right>, Option<Right>) {
-    match limits.right {
-        Some(right) => (Some(right), Some(right)),
-        None => (declared, declared.or(baseline)),
+) -> (Option<Right>, Peers) {
+    match (limits.right, declared, baseline) {
+        (Some(right), ..) | (None, Some(right), _) => (Some(right), Peers::Of(right)),
+        (None, None, Some(_)) => (Some(Right::Nothing), Peers::All),
+        (None, None, None) => (None, Peers::Nobody),
     }
 }
 
@@ -274,6 +287,28 @@ mod tests {
     fn a_run_is_within_the_limits_that_it_sets_itself() {
         let base = taken(&[("hog", 900_000, 5_000), ("shell", 10_000, 20)]);
         assert_eq!(kinds(&base, &base), []);
+    }
+
+    #[test]
+    fn who_declares_nothing_has_all_shipped_policies_as_peers_but_in_the_gate_of_its_versions() {
+        let usual = Limits::default();
+        let [weight, rank, nothing] = [Right::Weight, Right::Rank, Right::Nothing].map(Some);
+        for (declared, baseline, want) in [
+            (rank, weight, (rank, Peers::Of(Right::Rank))),
+            (rank, None, (rank, Peers::Of(Right::Rank))),
+            (None, weight, (nothing, Peers::All)),
+            (None, None, (None, Peers::Nobody)),
+        ] {
+            assert_eq!(judged_by(&usual, declared, baseline), want);
+        }
+        let asked = Limits {
+            right: weight,
+            ..usual
+        };
+        assert_eq!(
+            judged_by(&asked, rank, None),
+            (weight, Peers::Of(Right::Weight))
+        );
     }
 
     #[test]
