@@ -467,7 +467,25 @@ fn of_hardware(policy: &str, used: &HardwareUse, report: &Report) -> Option<Stri
             parts.push(format!("{what} {span}"));
         }
     }
-    Some(format!("{policy} hardware: {}", parts.join(", ")))
+    Some(listed(&format!("{policy} hardware:"), &parts))
+}
+
+/// `parts` behind `head`, with commas, in lines of at most 80 columns that end between parts.
+fn listed(head: &str, parts: &[String]) -> String {
+    const COLUMNS: usize = 80;
+    let mut text = head.to_owned();
+    let mut width = head.chars().count();
+    for (at, part) in parts.iter().enumerate() {
+        let comma = if at + 1 < parts.len() { "," } else { "" };
+        let more = 1 + part.chars().count() + comma.len();
+        if width + more > COLUMNS {
+            text.push_str("\n ");
+            width = 1;
+        }
+        text = text + " " + part + comma;
+        width += more;
+    }
+    text
 }
 
 /// What the table of work and energy is called.
