@@ -193,8 +193,29 @@ fn what_the_cpus_of_a_machine_lack_is_told() {
     assert!(said.contains(free) && !said.contains(baseline), "{said}");
     let said = sim(&["--hardware", "pixel6"]);
     assert!(said.contains(baseline) && !said.contains(free), "{said}");
+    assert!(said.contains("lost to capacity"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
     let choose = ["choose", "fifo", "-w", "desk", "--duration", "300ms"];
     let energy = ["--hardware", "i7-13700h", "--goal", "energy"];
     let said = told(&folder, &[&choose[..], &energy].concat());
     assert!(said.concat().contains("power"), "{said:?}");
+}
+
+#[test]
+fn a_hardware_file_is_listed_as_the_machines_that_come_with_the_program() {
+    let folder = folder!("advice-list-file");
+    let file = include_str!("../../../hardware/pixel6.toml");
+    fs::write(folder.join("mine.toml"), file).expect("writable");
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(["list", "mine.toml"])
+        .current_dir(&folder)
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), file);
+    let wrong = file.replace("capacity = 160", "capacity = \"much\"");
+    assert_ne!(wrong, file);
+    fs::write(folder.join("wrong.toml"), wrong).expect("writable");
+    let said = told(&folder, &["list", "wrong.toml"]);
+    assert!(said[0].starts_with("runslice: wrong.toml:"), "{said:?}");
 }

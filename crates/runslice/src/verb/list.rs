@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use ask::input;
 use bpf::{Knob, Object};
 use clap::{Args, ValueHint};
 use model::{Advised, Hardware, suggest};
@@ -20,7 +21,8 @@ use crate::{kernel, output, workload_arg};
 /// Arguments of `runslice list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Show all of this policy or workload: what it is for, its source, its knobs or parameters.
+    /// Show all of this policy, workload or machine: what it is for, its source, its knobs or
+    /// parameters. A hardware file is checked first.
     #[arg(value_hint = ValueHint::Other)]
     name: Option<String>,
 
@@ -66,11 +68,7 @@ enum BuiltIn {
 pub fn run(request: &List) -> anyhow::Result<Status> {
     let text = match (&request.name, request.copy) {
         (Some(name), true) => copy(name, request.output.as_deref())?,
-        (Some(name), false) => match find(name)? {
-            BuiltIn::Policy(policy) => policy_in_full(policy)?,
-            BuiltIn::Workload(workload) => workload_in_full(workload)?,
-            BuiltIn::Machine(_, text) => text.to_owned(),
-        },
+        (Some(name), false) => in_full(name)?,
         (None, _) if request.workloads => workloads().to_string(),
         (None, _) if request.machines => machines().to_string(),
         (None, _) if request.knobs => knobs()?.to_string(),
@@ -86,6 +84,22 @@ pub fn run(request: &List) -> anyhow::Result<Status> {
     write!(to, "{text}")?;
     to.flush()?;
     Ok(Status::Done)
+}
+
+/// All of what is built in under this name, or of a hardware file.
+fn in_full(name: &str) -> anyhow::Result<String> {
+    let path = Path::new(name);
+    let found = find(name);
+    if found.is_err() && path.is_file() {
+        let text = input::text(&COMPUTER, path, input::WRITTEN)?;
+        Hardware::parse(&text, name)?;
+        return Ok(text);
+    }
+    match found? {
+        BuiltIn::Policy(policy) => policy_in_full(policy),
+        BuiltIn::Workload(workload) => workload_in_full(workload),
+        BuiltIn::Machine(_, text) => Ok(text.to_owned()),
+    }
 }
 
 fn find(name: &str) -> Result<BuiltIn, UsageError> {
