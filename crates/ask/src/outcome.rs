@@ -83,17 +83,19 @@ fn free_threads(report: &Report) -> Option<String> {
 /// Outlines of Linux's own schedulers, which know no capacities.
 const OUTLINES: [&str; 4] = ["eevdf", "cfs", "o1", "goodness"];
 
+/// Whether `policy` outlines a scheduler of Linux, and knows nothing of how fast the CPUs of
+/// `machine` are, which Linux's own does.
+#[must_use]
+pub fn is_no_baseline(policy: &str, machine: &MachineSpec) -> bool {
+    let mut classes = machine.hardware.iter().flat_map(|it| &it.classes);
+    OUTLINES.contains(&policy) && classes.any(|it| it.capacity != CAPACITY_ONE)
+}
+
 /// What is to be said of an outline of Linux's scheduler where CPUs are not equally fast.
 fn no_baseline(spec: &RunSpec) -> Option<String> {
-    let hardware = spec.machine.hardware.as_ref()?;
-    let is_even = hardware
-        .classes
-        .iter()
-        .all(|it| it.capacity == CAPACITY_ONE);
-    let mut names = OUTLINES.iter().filter(|name| spec.policy.name == **name);
-    names.next().filter(|_| !is_even)?;
     let said = "it knows no capacities, unlike Linux's own: no baseline where CPUs differ";
-    Some(said.to_owned())
+    let is_told = is_no_baseline(&spec.policy.name, &spec.machine);
+    is_told.then(|| said.to_owned())
 }
 
 /// Says of the waits and the deadlines behind queues of messages that they grow with the duration,

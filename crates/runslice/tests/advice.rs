@@ -194,8 +194,20 @@ fn what_the_cpus_of_a_machine_lack_is_told() {
     let said = sim(&["--hardware", "pixel6"]);
     assert!(said.contains(baseline) && !said.contains(free), "{said}");
     assert!(said.contains("lost to capacity"), "{said}");
-    assert!(said.lines().all(|line| line.chars().count() <= 80), "{said}");
+    assert!(
+        said.lines().all(|line| line.chars().count() <= 80),
+        "{said}"
+    );
     let choose = ["choose", "fifo", "-w", "desk", "--duration", "300ms"];
+    let output = Command::new(env!("CARGO_BIN_EXE_runslice"))
+        .args(choose)
+        .args(["--runs", "2", "--hardware", "pixel6", "--goal", "energy"])
+        .current_dir(&folder)
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8_lossy(&output.stdout).replace('\n', " ");
+    assert!(said.contains("eevdf knows no capacities"), "{said}");
+    assert!(said.contains("This holds for pixel6 with 8 CPUs"), "{said}");
     let energy = ["--hardware", "i7-13700h", "--goal", "energy"];
     let said = told(&folder, &[&choose[..], &energy].concat());
     assert!(said.concat().contains("power"), "{said:?}");

@@ -9,6 +9,7 @@ use ask::choose::Chosen;
 use ask::choose::errors::ErrorTable;
 use ask::choose::field::Field;
 use ask::choose::rank::{Ranking, Standing};
+use ask::outcome::is_no_baseline;
 use ask::words::{counted, listed};
 use model::{Hardware, Kernel, MachineSpec, Profile, plain};
 use stats::compare::{Answered, Better, MetricRow, RatioAnswer, Scale, least_of};
@@ -360,6 +361,11 @@ fn not_modelled(chosen: &Chosen) -> Vec<String> {
         "Not modelled: {costs}{}all that docs/fidelity.md lists.",
         left_out_of_cpus(machine)
     ));
+    let names = (0..field.sets.len()).map(|at| field.name(at));
+    let outlines = names.filter(|name| is_no_baseline(name, machine));
+    sentences.extend(outlines.map(|name| {
+        format!("{name} knows no capacities, unlike Linux's own: no baseline where CPUs differ.")
+    }));
     sentences
 }
 
@@ -477,8 +483,10 @@ fn holds_for(field: &Field) -> String {
     };
     // Of a recording that is too short for every goal only the baseline is rerun.
     let who = too_short(field).map_or("each candidate", |_| field.name(0));
+    let hardware = machine.hardware.as_deref();
+    let hardware = hardware.map_or_else(String::new, |it| format!("{} with ", it.name));
     format!(
-        "This holds for {}, HZ {}, Linux {}, profile {}, runslice {}; {who} made {what}.",
+        "This holds for {hardware}{}, HZ {}, Linux {}, profile {}, runslice {}; {who} made {what}.",
         counted(machine.cpus.into(), "CPU"),
         machine.hz,
         Kernel::name(machine.kernel),
