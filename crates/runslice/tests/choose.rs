@@ -89,6 +89,7 @@ fn the_answer_comes_first_and_fits_a_terminal() {
         &format!("Try it for ten minutes: sudo runslice run {winner} --for 10m"),
         "Go back at once: ",
         "This holds for 4 CPUs, HZ 250, ",
+        "Values are means of the runs, changes ratios of geometric means",
     ];
     let places: Vec<_> = order.iter().map(|it| flat.find(it)).collect();
     assert!(places.iter().all(Option::is_some), "{places:?}: {flat}");

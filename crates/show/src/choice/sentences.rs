@@ -50,7 +50,7 @@ pub fn said(chosen: &Chosen) -> Vec<SaidPart> {
         of("not_modelled", not_modelled(chosen)),
         of("would_decide", would_decide(chosen)),
         of("try", trying(chosen)),
-        of("holds_for", vec![holds_for(&chosen.field)]),
+        of("holds_for", holds_for(&chosen.field)),
     ]
 }
 
@@ -470,7 +470,7 @@ fn trying(chosen: &Chosen) -> Vec<String> {
 }
 
 /// For what exactly it holds.
-fn holds_for(field: &Field) -> String {
+fn holds_for(field: &Field) -> Vec<String> {
     let machine = &field.machine;
     let what = match field.plan() {
         Some(plan) => format!(
@@ -485,14 +485,22 @@ fn holds_for(field: &Field) -> String {
     let who = too_short(field).map_or("each candidate", |_| field.name(0));
     let hardware = machine.hardware.as_deref();
     let hardware = hardware.map_or_else(String::new, |it| format!("{} with ", it.name));
-    format!(
+    let holds = format!(
         "This holds for {hardware}{}, HZ {}, Linux {}, profile {}, runslice {}; {who} made {what}.",
         counted(machine.cpus.into(), "CPU"),
         machine.hz,
         Kernel::name(machine.kernel),
         machine.profile.name(),
         crate::VERSION,
-    )
+    );
+    let mut sentences = vec![holds];
+    // A change need not be the ratio of the values beside it, nor on the same side.
+    if field.plan().is_none() && field.runs > 1 {
+        let means = "Values are means of the runs, changes ratios of geometric means, which single \
+                     runs move less.";
+        sentences.push(means.to_owned());
+    }
+    sentences
 }
 
 #[cfg(test)]
