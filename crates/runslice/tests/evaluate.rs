@@ -139,6 +139,14 @@ fn a_candidate_is_judged_with_what_stands_below_it() {
     let all = other["limits"].as_array().expect("a list");
     let of_load = all.iter().filter(|it| it["load"] == "load");
     assert!(of_load.count() > 0, "{other}");
+    // Of the default, which can stand above nobody, the error says that it is the baseline.
+    let spec = spec.replace(&format!("baseline = \"{object}\"\n"), "");
+    folder.write("eevdf.toml", &format!("{spec}sub = [\"app={object}\"]\n"));
+    let (_, error) = folder.said(&format!("runslice evaluate eevdf.toml {object}"), 1);
+    assert!(
+        error.contains("the baseline `eevdf` under load: "),
+        "{error}"
+    );
 }
 
 /// Programs hold on to these: a key that goes or changes its meaning raises the version.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use explain::why::Right;
 use model::{Advised, Kernel, Nanos, PolicySpec};
 use stats::compare::Settings;
@@ -124,7 +124,14 @@ impl<'a> Evaluator<'a> {
             let run = case.spec(self.services)?;
             let options = options(self.spec);
             let runner = Runner::new(&run, self.services).with_options(options);
-            let (outcome, _) = runner.measure()?;
+            let mut measured = runner.measure();
+            if !load.subs.is_empty() {
+                // What the kernel says of the one above names no policy.
+                let baseline = &self.spec.baseline.policy.name;
+                measured = measured
+                    .with_context(|| format!("the baseline `{baseline}` under {}", load.name));
+            }
+            let (outcome, _) = measured?;
             if let Some(ejection) = outcome.ejection() {
                 return Err(baseline_fails(&load.name, &ejection));
             }
