@@ -69,10 +69,11 @@ pub fn find(name: &str) -> Option<&'static Policy> {
 }
 
 /// What `policy` is with these knobs, such as `version=10,domains=1`: its balancer with scheduling
-/// domains is compiled apart, so that it costs runs without it no instruction.
+/// domains is compiled apart, so that it costs runs without it no instruction. There the knob has a
+/// range, which refuses other values than 1.
 #[must_use]
 pub fn chosen(policy: &'static Policy, knobs: &str) -> &'static Policy {
-    let is_asked = knobs.split(',').any(|knob| knob == "domains=1");
+    let is_asked = knobs.split(',').any(|knob| knob.starts_with("domains="));
     let apart = WITH_DOMAINS.iter().find(|apart| apart.name == policy.name);
     apart.filter(|_| is_asked).unwrap_or(policy)
 }
@@ -86,6 +87,8 @@ mod tests {
         let [o1, fifo] = ["o1", "fifo"].map(|name| find(name).unwrap());
         assert_eq!(chosen(o1, "version=10"), o1);
         assert_eq!(chosen(fifo, "domains=1"), fifo);
+        // The one that knows the knob says what it takes.
+        assert_eq!(chosen(o1, "domains=0"), chosen(o1, "domains=1"));
         let apart = chosen(o1, "version=10,domains=1");
         assert_eq!(apart.name, "o1");
         assert_ne!(apart.object, o1.object);
