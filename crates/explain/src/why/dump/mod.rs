@@ -116,6 +116,13 @@ fn explain(dump: &Dump) -> Dumped {
         None => waits::stall(dump),
     };
     dumped.finding.message = ending.map(Ending::words);
+    if dumped.finding.fault == Fault::Unknown {
+        // Whoever has a dump cannot make its run again.
+        dumped.advice = Some(
+            "Give all of the dump, with the lines of the task that waits and of the CPUs. A larger \
+             `exit_dump_len` in the policy's table keeps more.",
+        );
+    }
     if let Some(callback) = &dump.callback {
         let words = format!("the backtrace names `{callback}` of the policy");
         dumped.seen.push(words);

@@ -68,6 +68,7 @@ fn a_dump_that_was_cut_is_read_up_to_there() {
     assert_eq!(dumped.finding.fault, Fault::Unknown);
     assert_eq!(dumped.finding.victim, None);
     assert!(dumped.missing[3].contains("cut"), "{dumped:?}");
+    assert!(dumped.advice.unwrap().contains("all of the dump"));
     assert!(dumped.before[0].contains("hog[77]"), "{dumped:?}");
 }
 
