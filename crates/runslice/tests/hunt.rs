@@ -536,4 +536,6 @@ fn a_watchdogs_end_behind_a_higher_class_is_nothing_that_a_hunt_looks_for() {
     assert!(text.contains("the kernel's rule"), "{text}");
     let (text, _) = folder.said(&format!("hunt {run} --trials 2"), 0);
     assert!(text.contains("no fault in 2 trials"), "{text}");
+    let (text, _) = folder.said(&format!("hunt {run} --trials 1 -o one"), 0);
+    assert!(text.contains("no fault in 1 trial."), "{text}");
 }

@@ -254,6 +254,7 @@ fn a_task_that_starves_to_the_end_gives_the_status_of_an_ejection() {
     for how in ["", " -o t.txt", " --runs 2", " --format json"] {
         let text = folder.said(&format!("sim fcfs --right weight -w fed.toml{how}"), 3);
         assert!(text.contains("STARVED"), "{how}: {text}");
+        assert!(!text.contains("1 tasks"), "{how}: {text}");
     }
     // `explain` blames no policy for what a higher class takes, and neither does `sim`.
     let text = folder.said("sim fifo -w starved.toml", 0);

@@ -402,7 +402,8 @@ impl Hunter<'_> {
                 Some(dump) => format!("nothing like {}", dump.display()),
                 None => "no fault".to_owned(),
             };
-            writeln!(to, "{name}: {fault} in {} trials.", state.next)?;
+            let trials = crate::report::counted(state.next, "trial");
+            writeln!(to, "{name}: {fault} in {trials}.")?;
         }
         to.flush()?;
         if self

@@ -514,11 +514,12 @@ fn report_starved(request: &Sim, format: Format, results: &Results) -> bool {
             && !told.contains(&outcome.policy.as_str())
         {
             told.push(&outcome.policy);
-            let (policy, count) = (&outcome.policy, outcome.summary.starved.len());
+            let policy = &outcome.policy;
+            let tasks = report::counted(outcome.summary.starved.len() as u64, "task");
             let (name, waited) = (&longest.name, longest.waited);
             say(
                 "runslice",
-                &format!("{policy}: {count} tasks STARVED to the end, {name} for {waited}"),
+                &format!("{policy}: {tasks} STARVED to the end, {name} for {waited}"),
             );
         }
     }
