@@ -569,7 +569,7 @@ impl Judge<'_> {
             let readers = usable.iter().copied().filter(|cpu| asks(cpu));
             let readers: Vec<_> = readers.filter(|cpu| self.might_read(queue, *cpu)).collect();
             let is_busy = |cpu: &CpuId| self.state.cpus[cpu.index()].task.is_some();
-            if !usable.iter().any(asks) && usable.iter().all(is_busy) {
+            if !usable.is_empty() && !usable.iter().any(asks) && usable.iter().all(is_busy) {
                 // Nobody has decided there yet.
                 return self.held(&usable, self.put_at(id), put);
             }
@@ -734,7 +734,11 @@ impl Judge<'_> {
         if pauses && self.state.pauses(id, self.now) {
             return (Fault::Waited, self.state.tasks[id.index()].put);
         }
+        // Where all its CPUs have gone, it has a right to none, and nobody's turn comes before.
+        let is_left = matches!(fault, Fault::UnreadQueue | Fault::UnreachableQueue);
+        let is_stranded = is_left && self.state.usable(id).is_empty();
         let is_due = Judge { right, ..*self }.is_owed(id)
+            || is_stranded
             || has_shares && self.state.is_shut_out(id, self.now);
         if is_of_order && !self.state.has_idle(id) && !is_due {
             return (Fault::Waited, self.state.tasks[id.index()].put);

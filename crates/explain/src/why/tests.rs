@@ -137,6 +137,31 @@ fn a_wait_that_has_ended_is_among_the_worst_and_explains_itself() {
     );
 }
 
+/// A policy that leaves a task in the queue of a CPU that goes offline lets it wait for ever. The
+/// other CPUs, which it may not use, owe it nothing.
+#[test]
+fn a_queue_whose_readers_are_gone_is_unread_though_the_task_may_use_no_other_cpu() {
+    let mut events = begin();
+    events.push(decision(5, EventKind::Allowed, 0, TaskId(0), (1, 2)));
+    events.extend(StreamWriter::new().born(5, 1, 1, 0).events);
+    events.push(decision(5, EventKind::Look, 1, TaskId(1), (2, 1)));
+    let words = (2 | 1 << 32, 1);
+    events.push(decision(6, EventKind::Insert, 1, TaskId(0), words));
+    events.push(with(
+        event(7, EventKind::Callback, 1, TaskId::NONE),
+        (model::Op::CpuOffline as u8, 1, 0),
+    ));
+    let finding = observe(&events, END).finding().unwrap();
+    assert_eq!(finding.fault, Fault::UnreadQueue);
+    assert!(finding.is_fault());
+    // CPU 0 reads the queue, too, and may not take the task.
+    events.extend(StreamWriter::new().born(9, 2, 1, 1).events);
+    events.push(decision(9, EventKind::Look, 0, TaskId(2), (2, 1)));
+    let finding = observe(&events, END).finding().unwrap();
+    assert_eq!(finding.fault, Fault::UnreachableQueue);
+    assert!(finding.is_fault());
+}
+
 /// What CPUs do that a task may not use explains none of its wait.
 #[test]
 fn a_cpu_is_told_to_have_taken_others_only_if_the_task_may_use_it() {
