@@ -155,7 +155,7 @@ fn computations_that_a_kernel_pays_for_cost_score() {
     assert_eq!(free[0], free[1]);
 }
 
-/// Those that promise nothing are held against the baseline alone, which is the strictest.
+/// Here those that promise nothing; the long test has the others.
 #[test]
 fn no_honest_twin_of_a_cheat_is_refused() {
     honest_twins(&["cheats-none"], SPEC);

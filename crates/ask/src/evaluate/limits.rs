@@ -3,7 +3,7 @@
 //! A limit is relative to the baseline in the same draw. Whoever passes it there is held against
 //! the shipped policies of the same right, too: a policy that promises less than the baseline is
 //! not refused for what those do that promise the same. One that declares no right promises
-//! nothing, and is held against all of them.
+//! nothing, like one that says so, and is held against all of them.
 
 use explain::why::{Fault, Finding, Right};
 use model::Nanos;
@@ -230,7 +230,7 @@ fn said(finding: &Finding) -> String {
 pub enum Peers {
     /// Those of this right.
     Of(Right),
-    /// All: it declares nothing, promises nothing, and could have declared the right of any.
+    /// All: it promises nothing, or does not say what, and could have declared the right of any.
     All,
     /// None: the baseline declares nothing either, as an old version of the candidate does.
     Nobody,
@@ -238,15 +238,15 @@ pub enum Peers {
 
 /// The right by which a candidate that declares `declared` is judged, and its peers.
 #[must_use]
-pub const fn judged_by(
+pub fn judged_by(
     limits: &Limits,
     declared: Option<Right>,
     baseline: Option<Right>,
 ) -> (Option<Right>, Peers) {
-    match (limits.right, declared, baseline) {
-        (Some(right), ..) | (None, Some(right), _) => (Some(right), Peers::Of(right)),
-        (None, None, Some(_)) => (Some(Right::Nothing), Peers::All),
-        (None, None, None) => (None, Peers::Nobody),
+    match (limits.right.or(declared), baseline) {
+        (Some(Right::Nothing), _) | (None, Some(_)) => (Some(Right::Nothing), Peers::All),
+        (Some(right), _) => (Some(right), Peers::Of(right)),
+        (None, None) => (None, Peers::Nobody),
     }
 }
 
@@ -290,13 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn who_declares_nothing_has_all_shipped_policies_as_peers_but_in_the_gate_of_its_versions() {
+    fn who_promises_nothing_has_all_shipped_policies_as_peers_but_in_the_gate_of_its_versions() {
         let usual = Limits::default();
         let [weight, rank, nothing] = [Right::Weight, Right::Rank, Right::Nothing].map(Some);
         for (declared, baseline, want) in [
             (rank, weight, (rank, Peers::Of(Right::Rank))),
             (rank, None, (rank, Peers::Of(Right::Rank))),
             (None, weight, (nothing, Peers::All)),
+            (nothing, weight, (nothing, Peers::All)),
+            (nothing, None, (nothing, Peers::All)),
             (None, None, (None, Peers::Nobody)),
         ] {
             assert_eq!(judged_by(&usual, declared, baseline), want);
