@@ -1,8 +1,7 @@
 //! Machines whose CPUs differ: capacities, threads that share a core, frequencies, memory.
 //!
 //! Published statements that ask for a scheduler's program are in `hardware/predictions.txt`, with
-//! what came out. Not tried: p2dq's `--enable-eas` (scx 3115); what a policy sees of CPUs on
-//! hybrids with threads and without is tested here.
+//! what came out. What a policy sees of CPUs on hybrids with threads and without is tested here.
 
 use std::sync::Arc;
 
