@@ -483,8 +483,9 @@ fn holds_for(field: &Field) -> Vec<String> {
     };
     // Of a recording that is too short for every goal only the baseline is rerun.
     let who = too_short(field).map_or("each candidate", |_| field.name(0));
-    let hardware = machine.hardware.as_deref();
-    let hardware = hardware.map_or_else(String::new, |it| format!("{} with ", it.name));
+    // Capacities alone have no name.
+    let named = machine.hardware.as_deref().filter(|it| !it.name.is_empty());
+    let hardware = named.map_or_else(String::new, |it| format!("{} with ", it.name));
     let holds = format!(
         "This holds for {hardware}{}, HZ {}, Linux {}, profile {}, runslice {}; {who} made {what}.",
         counted(machine.cpus.into(), "CPU"),
