@@ -5,6 +5,7 @@ mod files;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::support::{BOOT, Driven, settings};
@@ -71,11 +72,20 @@ fn a_global_barrier_is_answered_at_once_and_wrong_ones_as_by_the_kernel() {
 
 #[test]
 fn threads_run_in_the_same_order_every_time_under_load() {
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    /// However the test ends, the load does, too.
+    struct LoadEnd<'a>(&'a AtomicBool);
+    impl Drop for LoadEnd<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let end_of_load = LoadEnd(&stop);
         for _ in 0..2 {
             scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                while !stop.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
             });
@@ -86,13 +96,9 @@ fn threads_run_in_the_same_order_every_time_under_load() {
             let end = driven.run(LONG);
             let log = (end, driven.out(), driven.kernel.log.clone());
             let first = first.get_or_insert_with(|| log.clone());
-            let same = *first == log;
-            if !same {
-                stop.store(true, std::sync::atomic::Ordering::Relaxed);
-            }
-            assert!(same, "{:?}\n{:?}", first.2, log.2);
+            assert!(*first == log, "{:?}\n{:?}", first.2, log.2);
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(end_of_load);
         let (end, out, log) = first.expect("it ran");
         assert_eq!(end.expect("it ended").status, 0);
         assert_eq!(out.lines().count(), 8 * 10 + 1);
