@@ -88,21 +88,10 @@ impl FromStr for Key {
 /// is attached below it.
 #[must_use]
 pub fn bytes_of_policy(policy: &PolicySpec) -> Vec<u8> {
-    let mut rest = policy.clone();
-    let object = std::mem::replace(&mut rest.object, [].into());
-    let subs = std::mem::take(&mut rest.subs);
-    let mut bytes = format!("{rest:?}").into_bytes();
-    let push = |to: &mut Vec<u8>, part: &[u8]| {
-        // Where one ends and the next begins makes a difference, too.
-        to.extend_from_slice(&part.len().to_le_bytes());
-        to.extend_from_slice(part);
-    };
-    push(&mut bytes, &object);
-    for sub in subs {
-        let place = (&sub.cgroup, sub.attach_at, sub.detach_at);
-        push(&mut bytes, format!("{place:?}").as_bytes());
-        push(&mut bytes, &bytes_of_policy(&sub.policy));
-    }
+    let (mut rest, mut long) = (policy.clone(), Vec::new());
+    take_long(&mut rest, &mut long);
+    let mut bytes = format!("{rest:?}\0").into_bytes();
+    bytes.append(&mut long);
     bytes
 }
 
@@ -110,34 +99,31 @@ pub fn bytes_of_policy(policy: &PolicySpec) -> Vec<u8> {
 fn bytes_of(spec: &RunSpec, scale: &[(String, i64)], more: &str) -> Vec<u8> {
     // All fields of the request as they are, those of later versions too; long bytes stand behind.
     let mut rest = RunSpec {
-        policy: PolicySpec {
-            object: [].into(),
-            ..spec.policy.clone()
-        },
         seed: 0,
         ..spec.clone()
     };
     // Messages name the file, and no result does: it may lie elsewhere.
     Arc::make_mut(&mut rest.workload).file.clear();
-    let recorded = rest
-        .policy
-        .program
-        .as_mut()
-        .and_then(|it| it.recorded.as_mut());
-    let recording = recorded.map(|it| std::mem::replace(&mut it.bytes, [].into()));
-    let subs = rest.policy.subs.iter_mut();
-    let objects: Vec<_> = subs
-        .map(|it| std::mem::replace(&mut it.policy.object, [].into()))
-        .collect();
+    let mut long = Vec::new();
+    take_long(&mut rest.policy, &mut long);
     let mut bytes = format!("{rest:?} {scale:?}{more}\0").into_bytes();
-    bytes.extend_from_slice(&spec.policy.object);
-    for object in objects {
-        // Where one ends and the next begins makes a difference, too.
-        bytes.extend_from_slice(&object.len().to_le_bytes());
-        bytes.extend_from_slice(&object);
-    }
-    bytes.extend_from_slice(&recording.unwrap_or_default());
+    bytes.append(&mut long);
     bytes
+}
+
+/// Takes the objects and the recordings out of a policy and those below it, and puts them behind
+/// `to`, each behind its length: where one ends and the next begins makes a difference, too.
+fn take_long(policy: &mut PolicySpec, to: &mut Vec<u8>) {
+    let recorded = policy.program.as_mut().and_then(|it| it.recorded.as_mut());
+    let recording = recorded.map(|it| std::mem::replace(&mut it.bytes, [].into()));
+    let object = std::mem::replace(&mut policy.object, [].into());
+    for part in [object, recording.unwrap_or_default()] {
+        to.extend_from_slice(&part.len().to_le_bytes());
+        to.extend_from_slice(&part);
+    }
+    for sub in &mut policy.subs {
+        take_long(&mut sub.policy, to);
+    }
 }
 
 #[cfg(test)]
