@@ -62,15 +62,7 @@ fn workload(text: &str) {
         return;
     }
     let spec = RunSpec {
-        policy: PolicySpec {
-            name: "fifo".into(),
-            object: Arc::clone(&FIFO),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        },
+        policy: PolicySpec::of_object("fifo", Arc::clone(&FIFO)),
         workload: Arc::new(workload),
         machine: MachineSpec {
             cpus: 2,

@@ -63,15 +63,7 @@ impl Crowd {
         let workload = Workload::parse(&self.text, "crowd");
         let workload = workload.unwrap_or_else(|error| panic!("{error}:\n{}", self.text));
         RunSpec {
-            policy: PolicySpec {
-                name: name.to_owned(),
-                object,
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: PolicySpec::of_object(name, object),
             workload: Arc::new(workload),
             machine: self.machine.clone(),
             seed: self.seed,

@@ -84,15 +84,7 @@ impl Breaker {
     #[must_use]
     pub fn run(&self, seed: u64, backend: Backend) -> (Fate, u64) {
         let spec = RunSpec {
-            policy: PolicySpec {
-                name: "hostile".to_owned(),
-                object: Arc::from(self.damaged(seed)),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: PolicySpec::of_object("hostile", Arc::from(self.damaged(seed))),
             workload: Arc::clone(&self.workload),
             machine: MachineSpec {
                 cpus: 2,

@@ -256,15 +256,7 @@ fn hunted(name: &str, seed: u64, has_hotplug: bool) -> Result<RunSpec, String> {
     let trial = generate::trial(seed, seed, has_hotplug);
     let workload = Workload::parse(&trial.text, "trial").map_err(|error| error.to_string())?;
     Ok(RunSpec {
-        policy: PolicySpec {
-            name: name.to_owned(),
-            object: policy::object(name)?,
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        },
+        policy: PolicySpec::of_object(name, policy::object(name)?),
         workload: Arc::new(workload),
         machine: trial.machine,
         seed: trial.seed,

@@ -124,15 +124,10 @@ impl Case {
         );
         let workload = Workload::parse(&text, "speed").unwrap_or_else(|error| panic!("{error}"));
         RunSpec {
-            policy: PolicySpec {
-                name: policy.to_owned(),
-                object: policy::object(policy).unwrap_or_else(|error| panic!("{error}")),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: PolicySpec::of_object(
+                policy,
+                policy::object(policy).unwrap_or_else(|error| panic!("{error}")),
+            ),
             workload: Arc::new(workload),
             machine: self.machine(),
             seed: 1,

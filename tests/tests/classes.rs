@@ -24,15 +24,7 @@ fn turns(cpus: u16, attach_after: Nanos, tasks: &str) -> Vec<Vec<(String, f64, f
 /// A run of `workload` on its machine, under the policy `name`.
 fn spec_of(name: &str, workload: Workload) -> RunSpec {
     RunSpec {
-        policy: PolicySpec {
-            name: name.into(),
-            object: policy::object(name).unwrap(),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        },
+        policy: PolicySpec::of_object(name, policy::object(name).unwrap()),
         machine: workload.machine.clone(),
         seed: 1,
         workload: Arc::new(workload),

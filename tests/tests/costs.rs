@@ -19,15 +19,10 @@ const FLAT: [&str; 7] = [
 ];
 
 fn costs(policy: &str, hogs: u32) -> Costs {
-    let policy = PolicySpec {
-        name: policy.to_owned(),
-        object: policies::find(policy).expect("a policy").object.into(),
-        table: None,
-        set: Vec::new(),
-        setup: Vec::new(),
-        program: None,
-        subs: Vec::new(),
-    };
+    let policy = PolicySpec::of_object(
+        policy,
+        policies::find(policy).expect("a policy").object.into(),
+    );
     let costs = measure(&policy, hogs).unwrap_or_else(|error| panic!("{error}"));
     assert!(!costs.exit.kind.is_error(), "{:?}", costs.exit);
     costs

@@ -40,15 +40,7 @@ fn shipped(policy: &str, workload: &str) -> RunSpec {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
     let workload = Workload::parse(&text, &file).unwrap_or_else(|error| panic!("{error}"));
     RunSpec {
-        policy: PolicySpec {
-            name: policy.to_owned(),
-            object: policy::object(policy).expect("a shipped policy"),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        },
+        policy: PolicySpec::of_object(policy, policy::object(policy).expect("a shipped policy")),
         machine: MachineSpec {
             cpus: 4,
             ..workload.machine.clone()

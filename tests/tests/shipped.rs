@@ -30,15 +30,7 @@ fn no_shipped_policy_is_ejected_and_no_time_is_lost_under_any_shipped_workload()
         let workload = Arc::new(workload);
         for policy in policies::ALL {
             let spec = RunSpec {
-                policy: PolicySpec {
-                    name: policy.name.to_owned(),
-                    object: policy.object.into(),
-                    table: None,
-                    set: Vec::new(),
-                    setup: Vec::new(),
-                    program: None,
-                    subs: Vec::new(),
-                },
+                policy: PolicySpec::of_object(policy.name, policy.object.into()),
                 machine: workload.machine.clone(),
                 seed: workload.seed,
                 workload: Arc::clone(&workload),

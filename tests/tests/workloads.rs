@@ -88,15 +88,7 @@ fn under_every_policy(
     let workload = Arc::new(workload.unwrap_or_else(|error| panic!("{error}")));
     for policy in policies::ALL {
         let mut spec = RunSpec {
-            policy: PolicySpec {
-                name: policy.name.to_owned(),
-                object: policy.object.into(),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: PolicySpec::of_object(policy.name, policy.object.into()),
             machine: workload.machine.clone(),
             seed: workload.seed,
             workload: Arc::clone(&workload),

@@ -188,15 +188,7 @@ fn may_be_large((report, preempts): (&MachineReport, u64)) -> bool {
 pub fn of_fifo(services: &Services<'_>, spec: &RunSpec) -> anyhow::Result<Option<Measured>> {
     let fifo = policies::find("fifo").map_or(&[][..], |policy| policy.object);
     let spec = RunSpec {
-        policy: PolicySpec {
-            name: "fifo".to_owned(),
-            object: Arc::from(fifo),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        },
+        policy: PolicySpec::of_object("fifo", Arc::from(fifo)),
         ..spec.clone()
     };
     let mut observer = Observer::new(0, None).with_measures();

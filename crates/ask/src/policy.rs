@@ -288,15 +288,7 @@ fn shared(policy: &'static Policy) -> Arc<[u8]> {
 /// A policy without a name of its own.
 fn plain(object: Arc<[u8]>) -> FoundPolicy {
     FoundPolicy {
-        policy: PolicySpec {
-            name: String::new(),
-            object,
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        },
+        policy: PolicySpec::of_object("", object),
         machine: None,
         bound: None,
     }

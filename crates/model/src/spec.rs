@@ -25,6 +25,22 @@ pub struct PolicySpec {
     pub subs: Vec<SubSpec>,
 }
 
+impl PolicySpec {
+    /// The object alone: nothing is set in it, run before it or attached below it.
+    #[must_use]
+    pub fn of_object(name: impl Into<String>, object: Arc<[u8]>) -> Self {
+        Self {
+            name: name.into(),
+            object,
+            table: None,
+            set: Vec::new(),
+            setup: Vec::new(),
+            program: None,
+            subs: Vec::new(),
+        }
+    }
+}
+
 /// A scheduler that is attached below another one: it schedules the tasks of a cgroup.
 #[derive(Clone, Debug)]
 pub struct SubSpec {

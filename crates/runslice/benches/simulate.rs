@@ -77,15 +77,7 @@ fn main() {
     );
     for policy in policies::ALL {
         let spec = RunSpec {
-            policy: PolicySpec {
-                name: policy.name.to_owned(),
-                object: Arc::from(policy.object),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: PolicySpec::of_object(policy.name, Arc::from(policy.object)),
             workload: Arc::clone(&workload),
             machine: workload.machine.clone(),
             seed: workload.seed,

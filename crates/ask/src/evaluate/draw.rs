@@ -261,15 +261,7 @@ fn probed(
 }
 
 fn empty_policy() -> PolicySpec {
-    PolicySpec {
-        name: String::new(),
-        object: Arc::from([]),
-        table: None,
-        set: Vec::new(),
-        setup: Vec::new(),
-        program: None,
-        subs: Vec::new(),
-    }
+    PolicySpec::of_object("", Arc::from([]))
 }
 
 /// The case with its tasks in another order, behind some that only take numbers, later by a little,

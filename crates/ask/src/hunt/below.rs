@@ -122,15 +122,7 @@ mod tests {
     fn sub(cgroup: &str) -> SubSpec {
         SubSpec {
             cgroup: cgroup.to_owned(),
-            policy: PolicySpec {
-                name: "x".to_owned(),
-                object: Arc::from([]),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: PolicySpec::of_object("x", Arc::from([])),
             attach_at: Nanos::ZERO,
             detach_at: None,
         }

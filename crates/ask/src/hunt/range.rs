@@ -213,15 +213,7 @@ mod tests {
     use super::*;
 
     fn policy() -> PolicySpec {
-        PolicySpec {
-            name: "x".to_owned(),
-            object: std::sync::Arc::from([]),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        }
+        PolicySpec::of_object("x", std::sync::Arc::from([]))
     }
 
     #[test]

@@ -114,15 +114,7 @@ mod tests {
             span,
         });
         let bare = Case {
-            policy: model::PolicySpec {
-                name: "x".to_owned(),
-                object: std::sync::Arc::from([]),
-                table: None,
-                set: Vec::new(),
-                setup: Vec::new(),
-                program: None,
-                subs: Vec::new(),
-            },
+            policy: model::PolicySpec::of_object("x", std::sync::Arc::from([])),
             machine: MachineSpec::default(),
             workload: Written {
                 file: String::new(),

@@ -26,15 +26,7 @@ struct Anything;
 
 impl Catalog for Anything {
     fn policy(&self, words: &str) -> Result<PolicySpec, Cause> {
-        Ok(PolicySpec {
-            name: words.to_owned(),
-            object: [].into(),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
-        })
+        Ok(PolicySpec::of_object(words, [].into()))
     }
 
     fn workload(&self, name: &str, _: &[(String, i64)]) -> Result<Workload, Cause> {

@@ -188,15 +188,7 @@ fn find(words: &str, catalog: &dyn Catalog) -> Result<PolicySpec, Cause> {
     if words != DEFAULT {
         return catalog.policy(words);
     }
-    Ok(PolicySpec {
-        name: DEFAULT.to_owned(),
-        object: [].into(),
-        table: None,
-        set: Vec::new(),
-        setup: Vec::new(),
-        program: None,
-        subs: Vec::new(),
-    })
+    Ok(PolicySpec::of_object(DEFAULT, [].into()))
 }
 
 fn set(

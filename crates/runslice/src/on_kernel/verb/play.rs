@@ -236,14 +236,11 @@ impl Play {
 
     /// What is to be played; under the scheduler that is there, it has its name only.
     fn spec(&self, load: Workload, policy: Option<PolicySpec>, cpus: u16) -> RunSpec {
-        let as_it_is = || PolicySpec {
-            name: scheduler_name(&SessionPaths::below(&self.how.root)),
-            object: Vec::new().into(),
-            table: None,
-            set: Vec::new(),
-            setup: Vec::new(),
-            program: None,
-            subs: Vec::new(),
+        let as_it_is = || {
+            PolicySpec::of_object(
+                scheduler_name(&SessionPaths::below(&self.how.root)),
+                Vec::new().into(),
+            )
         };
         RunSpec {
             policy: policy.unwrap_or_else(as_it_is),
