@@ -401,9 +401,8 @@ fn no_verb_imports_another() {
             assert!(is_its || may, "{pair}");
         }
     }
-    assert_eq!(
-        verbs.len(),
-        36,
+    assert!(
+        verbs.len() >= 36,
         "verbs are found in both folders: {verbs:?}"
     );
 }
