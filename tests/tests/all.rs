@@ -31,6 +31,7 @@ mod hardware;
 mod hooks;
 mod hotplug;
 mod immed;
+mod interleave;
 mod interventions;
 mod isa;
 mod kernel_7_2;
