@@ -45,7 +45,7 @@ impl File {
 
 type Rule = fn(&File) -> Vec<String>;
 
-const RULES: [(&str, Rule); 9] = [
+const RULES: [(&str, Rule); 10] = [
     ("lines fit in 100 columns", long_lines),
     ("files have at most 800 lines", long_files),
     ("nothing is left over", leftovers),
@@ -55,6 +55,7 @@ const RULES: [(&str, Rule); 9] = [
         shared_places,
     ),
     ("lints are silenced with a reason", silenced),
+    ("a bool is asked by `if`", matched_bools),
     ("C files name their licence", licence_lines),
     ("crates name their licence", crate_licences),
     ("policies have their header", policy_headers),
@@ -144,6 +145,20 @@ fn silenced(file: &File) -> Vec<String> {
         return Vec::new();
     }
     numbered(file, |line| line.contains(bare) || line.contains(inner))
+}
+
+/// Arms of a `match` on a bool. The lint passes over one with a guard.
+fn matched_bools(file: &File) -> Vec<String> {
+    if !file.ends_with(&[".rs"]) {
+        return Vec::new();
+    }
+    numbered(file, |line| {
+        let arm = line.trim_start();
+        ["true ", "false "].iter().any(|word| {
+            let rest = arm.strip_prefix(word);
+            rest.is_some_and(|it| it.starts_with("=>") || it.starts_with("if "))
+        })
+    })
 }
 
 fn licence_lines(file: &File) -> Vec<String> {
@@ -386,6 +401,7 @@ fn each_rule_bites() {
         File::new("README.md", concat!("see ../sha", "red/x")),
         File::new("crates/a/src/a.rs", concat!("write(\"/tm", "p/x\")")),
         File::new("a.rs", concat!("#[al", "low(dead_code)]")),
+        File::new("a.rs", "match it {\n    true if x => 1,\n}"),
         File::new("a.h", "#pragma once\n"),
         File::new("crates/a/Cargo.toml", "[package]\n"),
         File::new("policies/fair.bpf.c", policy),

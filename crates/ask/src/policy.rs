@@ -219,13 +219,11 @@ fn with_knobs(
         let message = format!("{name} is a recording of a program, in which nothing can be set");
         return Err(UsageError::new(message).into());
     }
-    match found.policy.name.is_empty() {
-        true => found.policy.name = label(services, argument),
-        false if !knobs.is_empty() => {
-            let (_, text) = split(services, argument);
-            found.policy.name += &format!(":{text}");
-        }
-        false => {}
+    if found.policy.name.is_empty() {
+        found.policy.name = label(services, argument);
+    } else if !knobs.is_empty() {
+        let (_, text) = split(services, argument);
+        found.policy.name += &format!(":{text}");
     }
     found.policy.set.extend(knobs);
     Ok(found)

@@ -214,10 +214,12 @@ fn rate(per_second: f64, is_time: bool) -> String {
     if !per_second.is_finite() || per_second < 0.0 {
         return "-".to_owned();
     }
-    match is_time {
-        true => format!("{} a second", Nanos::new((per_second * STEP as f64) as u64)),
-        false if per_second >= 10.0 => format!("{per_second:.0} a second"),
-        false => format!("{per_second:.1} a second"),
+    if is_time {
+        format!("{} a second", Nanos::new((per_second * STEP as f64) as u64))
+    } else if per_second >= 10.0 {
+        format!("{per_second:.0} a second")
+    } else {
+        format!("{per_second:.1} a second")
     }
 }
 

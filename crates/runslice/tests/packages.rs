@@ -88,10 +88,10 @@ fn documents(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("readable").flatten() {
         let path = entry.path();
-        match path.is_dir() {
-            true => found.extend(documents(&path)),
-            false if path.extension().is_some_and(|it| it == "md") => found.push(path),
-            false => {}
+        if path.is_dir() {
+            found.extend(documents(&path));
+        } else if path.extension().is_some_and(|it| it == "md") {
+            found.push(path);
         }
     }
     found

@@ -344,11 +344,8 @@ fn counters_of_qmap(bin: &Bin) {
     let line = line.unwrap_or_else(|| panic!("no counters in {printed}"));
     // Its `enqueue` puts a task into one of its rings, which it counts, or inserts it.
     is_reached(&did, &[counter(line, "enq")], |one, counts| {
-        counts[0] += match one.callback == "enqueue" {
-            true if one.inserts => -1,
-            true => 1,
-            false => 0,
-        };
+        let is_enqueue = one.callback == "enqueue";
+        counts[0] += i64::from(is_enqueue) * if one.inserts { -1 } else { 1 };
     });
 }
 

@@ -28,10 +28,12 @@ impl Machine {
     /// its creator's parent (`CLONE_THREAD`). A thread of the kernel is a child of `kthreadd`,
     /// which no load has.
     pub(crate) fn become_child(&mut self, id: TaskId, creator: TaskId, birth: &Birth) {
-        let parent = match birth.process {
-            _ if birth.kernel => None,
-            true => Some(creator),
-            false => self.task(creator).seldom.family.parent,
+        let parent = if birth.kernel {
+            None
+        } else if birth.process {
+            Some(creator)
+        } else {
+            self.task(creator).seldom.family.parent
         };
         self.set_parent(id, parent);
     }

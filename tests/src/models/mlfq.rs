@@ -280,10 +280,12 @@ impl Scheduler for Mlfq {
         let t = self.task(task);
         let (left, parent) = (t.left, t.parent);
         let returns = std::mem::take(&mut t.first) && returns && !t.thread;
-        t.verdict = match t.sank {
-            _ if left <= 0 => Verdict::Down,
-            true => Verdict::Stay,
-            false => Verdict::Up,
+        t.verdict = if left <= 0 {
+            Verdict::Down
+        } else if t.sank {
+            Verdict::Stay
+        } else {
+            Verdict::Up
         };
         (t.queued, t.yielded) = (false, false);
         if let Some(parent) = parent.filter(|_| returns) {

@@ -267,10 +267,12 @@ impl Judge<'_> {
     /// About a task that leaves its queue, to run: somebody has come for it in the end.
     pub fn leaving(&self, task: TaskId) -> Finding {
         let put = self.state.tasks[task.index()].put;
-        let found = match self.overtaken(task) > 0 && self.is_owed(task) {
-            _ if self.is_outranked(task) => (Fault::Outranked, None),
-            true => (Fault::PassedOver, self.headed(task).or(put)),
-            false => self.held(&self.state.usable(task), self.put_at(task), put),
+        let found = if self.is_outranked(task) {
+            (Fault::Outranked, None)
+        } else if self.overtaken(task) > 0 && self.is_owed(task) {
+            (Fault::PassedOver, self.headed(task).or(put))
+        } else {
+            self.held(&self.state.usable(task), self.put_at(task), put)
         };
         let (fault, culprit) = self.in_turn(task, found);
         Finding {

@@ -110,13 +110,12 @@ impl WantedEvents {
         let mut chosen = ChosenEvents::default();
         for text in texts {
             let event = Event::of(&text);
-            match event.folder(tracefs).join("format").is_file() {
-                true => chosen.events.push(event),
-                // Newer calls than the kernel are none that anybody makes.
-                false if is_later_call(&event.name) => {}
-                false => chosen
-                    .missing
-                    .push(format!("{}:{}", event.system, event.name)),
+            // Calls that are newer than the kernel are not missing: nobody makes them.
+            if event.folder(tracefs).join("format").is_file() {
+                chosen.events.push(event);
+            } else if !is_later_call(&event.name) {
+                let missing = format!("{}:{}", event.system, event.name);
+                chosen.missing.push(missing);
             }
         }
         if self.named.len() > NAMED {

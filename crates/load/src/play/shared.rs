@@ -204,10 +204,12 @@ pub fn signal(next: &AtomicU32, served: &AtomicU32, all: bool) {
     let move_on = |now: u32| {
         let last = next.load(Ordering::Acquire);
         let waiting = last.wrapping_sub(now);
-        match all {
-            _ if waiting == 0 => None,
-            true => Some(last),
-            false => Some(now.wrapping_add(1)),
+        if waiting == 0 {
+            None
+        } else if all {
+            Some(last)
+        } else {
+            Some(now.wrapping_add(1))
         }
     };
     let moved = served.fetch_update(Ordering::AcqRel, Ordering::Acquire, move_on);

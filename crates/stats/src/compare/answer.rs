@@ -102,10 +102,12 @@ impl Answered {
             Ok(judged) => judged,
             Err(refusal) => {
                 let is_one_value = matches!(refusal, Refusal::NoSpread { .. }) && is_equal(row);
-                let answer = match is_one_value {
-                    _ if !error.is_measured => RatioAnswer::NotMeasured,
-                    true => RatioAnswer::Alike,
-                    false => RatioAnswer::CannotTell,
+                let answer = if !error.is_measured {
+                    RatioAnswer::NotMeasured
+                } else if is_one_value {
+                    RatioAnswer::Alike
+                } else {
+                    RatioAnswer::CannotTell
                 };
                 return of(answer, None, answer == RatioAnswer::Alike);
             }

@@ -320,11 +320,14 @@ fn field(line: &str) -> Option<(&str, Field)> {
     }
     let name = declaration.rsplit([' ', '*']).next()?;
     let name = name.split('[').next()?;
-    let form = match signed {
-        _ if declaration.starts_with("__data_loc") => Form::Far,
-        _ if declaration.starts_with("__rel_loc") => Form::Near,
-        true => Form::Signed,
-        false => Form::Unsigned,
+    let form = if declaration.starts_with("__data_loc") {
+        Form::Far
+    } else if declaration.starts_with("__rel_loc") {
+        Form::Near
+    } else if signed {
+        Form::Signed
+    } else {
+        Form::Unsigned
     };
     // Records are far smaller; greater numbers could not be added.
     let small = |number: &usize| *number < 1 << 20;

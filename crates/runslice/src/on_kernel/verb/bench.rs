@@ -270,14 +270,16 @@ impl Bench {
     /// # Errors
     /// When there are too few runs for the looks.
     fn looks(&self) -> Result<Vec<u32>, UsageError> {
-        match self.until_decided {
-            false => Ok(vec![self.runs]),
-            true if self.runs < LOOKED_AT_MIN => Err(UsageError::new(format!(
+        if !self.until_decided {
+            Ok(vec![self.runs])
+        } else if self.runs < LOOKED_AT_MIN {
+            Err(UsageError::new(format!(
                 "--until-decided checks {LOOKS} times and needs --runs {LOOKED_AT_MIN} or more"
-            ))),
-            true => Ok((1..=LOOKS)
+            )))
+        } else {
+            Ok((1..=LOOKS)
                 .map(|at| (self.runs * at).div_ceil(LOOKS))
-                .collect()),
+                .collect())
         }
     }
 

@@ -128,10 +128,12 @@ pub fn table(arms: &[BenchArm], runs: &[Value]) -> Table {
     let mut last = None;
     for ((name, arm), [met, missed]) in sums {
         let [group, deadline, word] = names[name];
-        let title = match last == Some(name) {
-            true => String::new(),
-            false if group == deadline => deadline.to_owned(),
-            false => format!("{group}: {deadline}"),
+        let title = if last == Some(name) {
+            String::new()
+        } else if group == deadline {
+            deadline.to_owned()
+        } else {
+            format!("{group}: {deadline}")
         };
         last = Some(name);
         let share = Millionths::of(missed.into(), (met + missed).into());
