@@ -48,7 +48,7 @@ pub enum SetError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// Text that is no number.
-    #[error("`{text}` is no value for `{name}`")]
+    #[error("invalid value `{text}` for `{name}`")]
     BadValue {
         /// The variable.
         name: String,

@@ -250,7 +250,7 @@ pub fn all_parsed<T, E: Into<Advised>>(
 }
 
 fn wrong(name: &str, value: impl std::fmt::Display, advice: String) -> UsageError {
-    usage(format!("`{value}` is no value for `{name}`"), advice)
+    usage(format!("invalid value `{value}` for `{name}`"), advice)
 }
 
 #[cfg(test)]
@@ -332,7 +332,7 @@ mod tests {
         let error = within::<u16>("cpus", Some(0), 1..=1024).unwrap_err();
         assert_eq!(
             runslice::in_words(&error),
-            "`0` is no value for `cpus`\n  give a number from 1 to 1024"
+            "invalid value `0` for `cpus`\n  give a number from 1 to 1024"
         );
     }
 

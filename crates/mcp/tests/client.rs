@@ -236,12 +236,12 @@ fn mistakes_are_told_with_what_where_and_what_to_do() {
             (
                 "sim",
                 json!({ "policies": ["fifo"], "workload": "desk", "cpus": 0 }),
-                "`0` is no value for `cpus`\n  give a number from 1 to 1024",
+                "invalid value `0` for `cpus`\n  give a number from 1 to 1024",
             ),
             (
                 "sim",
                 json!({ "policies": ["fifo"], "workload": "desk", "hz": 7 }),
-                "`7` is no value for `hz`\n  a kernel ticks",
+                "invalid value `7` for `hz`\n  a kernel ticks",
             ),
             (
                 "explain",

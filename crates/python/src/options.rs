@@ -77,7 +77,7 @@ pub fn one_of<'a>(option: &str, text: &str, all: &[&'a str]) -> Result<&'a str, 
 }
 
 fn none_of(option: &str, text: &str, all: &[&str]) -> UsageError {
-    let what = format!("`{text}` is no value for `{option}`");
+    let what = format!("invalid value `{text}` for `{option}`");
     UsageError::new(Advised::new(what, format!("there are: {}", all.join(", "))))
 }
 
@@ -247,7 +247,7 @@ impl<'py> Options<'py> {
 fn no_value(text: &str, option: &str, todo: &str) -> PyErr {
     let option = option.replace('_', "-");
     usage(Advised::new(
-        format!("`{text}` is no value for `--{option}`"),
+        format!("invalid value `{text}` for `--{option}`"),
         todo,
     ))
 }

@@ -45,7 +45,7 @@ pub fn words(error: &clap::Error) -> Option<Advised> {
         ErrorKind::ValueValidation => {
             let (value, option) = (refused.text(ContextKind::InvalidValue), refused.option());
             Advised::new(
-                format!("`{value}` is no value for `{option}`"),
+                format!("invalid value `{value}` for `{option}`"),
                 refused.reason(),
             )
         }
@@ -61,7 +61,7 @@ pub fn words(error: &clap::Error) -> Option<Advised> {
 
 /// One of the values of an option, in the words for a wrong one.
 pub fn no_value(value: &str, option: &str, all: &str) -> Advised {
-    let what = format!("`{value}` is no value for `{option}`");
+    let what = format!("invalid value `{value}` for `{option}`");
     Advised::new(what, format!("there are: {all}"))
 }
 
@@ -263,7 +263,7 @@ mod tests {
         ),
         (
             "runslice completions cmd",
-            "`cmd` is no value for `<SHELL>`",
+            "invalid value `cmd` for `<SHELL>`",
             "there are: bash, elvish",
         ),
         (
@@ -278,22 +278,22 @@ mod tests {
         ),
         (
             "runslice sim a --cpus 5000",
-            "`5000` is no value for `--cpus`",
+            "invalid value `5000` for `--cpus`",
             "give a number from 1 to",
         ),
         (
             "runslice sim a --cpus four",
-            "`four` is no value for `--cpus`",
+            "invalid value `four` for `--cpus`",
             "give a whole number",
         ),
         (
             "runslice sim a --seed -1",
-            "`-1` is no value for `--seed`",
+            "invalid value `-1` for `--seed`",
             "give a whole number",
         ),
         (
             "runslice sim a --hz 123",
-            "`123` is no value for `--hz`",
+            "invalid value `123` for `--hz`",
             "a kernel ticks 100, 250",
         ),
         (

@@ -63,7 +63,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 
 fn set(machine: &mut MachineChange, name: &str, value: &str) -> Result<(), UsageError> {
     let wrong = |advice: &str| {
-        let what = format!("`{value}` is no value for `{name}` of a machine");
+        let what = format!("invalid value `{value}` for `{name}` of a machine");
         UsageError::new(Advised::new(what, advice))
     };
     let number = |least: u16, most: u16| {

@@ -214,8 +214,11 @@ mod tests {
                     &["slices=5000"],
                     "did you mean `slice_ns` (1000 to 10000000000 ns)?",
                 ),
-                (&["slice_ns=x"], "no value for `slice_ns`"),
-                (&["slice_ns=5000", "slice_ns=x"], "no value for `slice_ns`"),
+                (&["slice_ns=x"], "invalid value `x` for `slice_ns`"),
+                (
+                    &["slice_ns=5000", "slice_ns=x"],
+                    "invalid value `x` for `slice_ns`",
+                ),
             ] {
                 let error = run(&request(root, "fifo", settings)).unwrap_err();
                 assert!(error.is::<UsageError>(), "{error}");
