@@ -175,6 +175,7 @@ impl Advice for MapProblem {
         let advice = match self {
             Self::Legacy => "use SEC(\".maps\") with BTF types",
             Self::NoType => "compile with -g",
+            Self::NoArena => "link it with the object that declares one (`bpftool gen object`)",
             _ => return None,
         };
         Some(advice.to_owned())

@@ -258,6 +258,11 @@ fn declarations_that_cannot_be_honoured_are_refused_by_name() {
             "badknob.bpf.c",
             "knob `levels`: its value 9 lies outside 2..=8",
         ),
+        (
+            "unlinked.bpf.c",
+            "map `.addr_space.1`: the object has arena variables but no map of type \
+             BPF_MAP_TYPE_ARENA; link it with the object that declares one (`bpftool gen object`)",
+        ),
     ];
     for (name, message) in cases {
         let error = object(name).link(&target()).unwrap_err();
