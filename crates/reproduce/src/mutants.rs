@@ -422,6 +422,37 @@ mod tests {
         }
     }
 
+    /// What mutants.csv, which a rerun wrote, found out about a statement that holds stands beside
+    /// its verdict.
+    #[test]
+    fn a_statement_tells_what_its_mutants_found() {
+        let files = Files::embedded();
+        let found = files.get("mutants.csv").expect("what a rerun wrote");
+        let mut told = 0;
+        for name in files.experiments() {
+            let experiment = experiment::read(&files, name, &ProgramFiles).unwrap();
+            for statement in &experiment.statements {
+                let id = &statement.id;
+                let of_it = |line: &&str| line.starts_with(&format!("{id},"));
+                let lines: Vec<&str> = found.lines().filter(of_it).collect();
+                let ends = |end: &str| lines.iter().any(|line| line.ends_with(end));
+                let whole = format!("{id},,whole,");
+                let whole = lines
+                    .iter()
+                    .find_map(|line| line.strip_prefix(whole.as_str()));
+                if !matches!(whole, Some("reproduced,," | "same direction,,")) {
+                    continue;
+                }
+                let note = statement.note.as_deref().unwrap_or_default();
+                let length = ends(",depends on the length");
+                assert_eq!(length, note.contains("first second alone"), "{id}");
+                assert_eq!(ends(",survived"), statement.cannot_tell.is_some(), "{id}");
+                told += usize::from(length);
+            }
+        }
+        assert!(told > 0, "no statement depends on the length");
+    }
+
     /// Runs that nothing asks about are not made.
     #[test]
     fn only_the_arms_that_a_statement_asks_about_are_run() {
