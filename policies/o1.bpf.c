@@ -21,8 +21,8 @@
  * one CPU only looks like any other; the waker's CPU is taken in a synchronous
  * wakeup if the task may run there, and today's kernel flags those of sockets,
  * too, which the source did not (sync_wakeups=0: none); CPUs and nodes are
- * balanced as by 2.6.3 also with version=10, which had scheduling domains, so
- * rows for several CPUs read "balancer of 2.6.3, no domains", and no task moves
+ * balanced as by 2.6.3 also with version=10, unless domains=1 asks for another
+ * object of this policy, which has the scheduling domains of then; no task moves
  * when it executes a program; idle CPUs are called by the ticks of busy ones
  * instead of looking themselves, and if idle_ns=1000000 makes them look as in
  * the source, each look is a call of schedule(), too; real-time tasks are none

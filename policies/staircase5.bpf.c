@@ -19,8 +19,8 @@
  * interval still ends at a tick, and what it overran is taken off the next;
  * an interval is 10 ms times the number of CPUs, but of no more than
  * cpu_factor_max if that is set, because 64 CPUs mean turns of 12.8 s; the
- * balancer is that of 2.6.3 (balance.bpf.h); real-time tasks are none of a
- * policy's business; SCHED_IDLE is nice 19.
+ * balancer is that of 2.6.3, or with domains=1, which is another object, has
+ * domains; real-time tasks are none of a policy's business; SCHED_IDLE is nice 19.
  *
  * A kernel ends a policy under which a task waits for 30 s, which the source's
  * rules allow. guard_ms and kthreads_fast (guard.bpf.h), which keep it alive, are

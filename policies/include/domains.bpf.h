@@ -18,10 +18,10 @@
  * of the imbalance at which tasks are pulled. In a core it takes an idle CPU.
  *
  * Source: kernel/sched.c of the spring of 2004, as in 2.6.5 with -mm patches and in
- * 2.6.7 (rebalance_tick, find_busiest_group, load_balance, idle_balance,
- * can_migrate_task, try_to_wake_up), with the numbers of SD_SIBLING_INIT, SD_CPU_INIT
- * and SD_NODE_INIT in include/linux/sched.h; that of March for 2.6.4 is not kept
- * anywhere that we know.
+ * 2.6.7 (rebalance_tick, idle_balance, can_migrate_task, try_to_wake_up), with the
+ * numbers of SD_*_INIT in include/linux/sched.h; that of March for 2.6.4 is not kept
+ * anywhere that we know. Pulled is the smaller distance from the average times the
+ * smaller power, as then; from 2005 on each distance is weighed with its own power.
  * Differs from the source: one timer looks for all CPUs at each millisecond, whatever
  * the tick, in the order of their numbers; groups are blocks of neighbouring CPUs, and
  * `smt_cpus` says how many a core has; a program is not moved to the idlest node when

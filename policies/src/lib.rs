@@ -92,7 +92,10 @@ mod tests {
         let apart = chosen(o1, "version=10,domains=1");
         assert_eq!(apart.name, "o1");
         assert_ne!(apart.object, o1.object);
-        assert!(WITH_DOMAINS.iter().all(|apart| find(apart.name).is_some()));
+        for apart in WITH_DOMAINS {
+            let whole = find(apart.name).expect("the policy without domains");
+            assert!(whole.differs.contains("domains=1"), "{}", whole.name);
+        }
     }
 
     #[test]
