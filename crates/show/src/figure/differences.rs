@@ -455,7 +455,7 @@ mod tests {
             .iter()
             .map(|(_, text)| text.as_str())
             .collect();
-        assert!(long.contains(&"0 %"), "{long:?}");
+        assert!(long.contains(&"\u{d7} 1"), "{long:?}");
         let (at, told) = panels[1].rows[0].middle.clone().unwrap();
         assert!(at < ORIGIN);
         assert!(told.starts_with("mlfq against fifo: -4.3"), "{told}");

@@ -109,12 +109,22 @@ fn steps(scale: Scale, row: &MetricRow, shift: f64) -> f64 {
 fn ratio(ratio: f64) -> String {
     let change = (ratio - 1.0) * 100.0;
     let digits = usize::from(change.abs() < 10.0 && (change - change.round()).abs() > 1e-6);
-    match ratio {
-        10.0.. => format!("\u{d7} {ratio:.0}"),
-        _ if change < -1e-9 => format!("\u{2212}{:.digits$} %", -change),
-        _ if change > 1e-9 => format!("+{change:.digits$} %"),
+    match change {
+        ..-1e-9 => format!("\u{2212}{:.digits$} %", -change),
+        1e-9.. => format!("+{change:.digits$} %"),
         _ => "0 %".to_owned(),
     }
+}
+
+/// A ratio as a factor, with two digits at the least.
+fn factor(ratio: f64) -> String {
+    let digits = (1.0 - libm::floor(libm::log10(ratio))).clamp(0.0, 9.0) as usize;
+    let written = format!("{ratio:.digits$}");
+    if written.contains('.') {
+        let written = written.trim_end_matches('0').trim_end_matches('.');
+        return format!("\u{d7} {written}");
+    }
+    format!("\u{d7} {written}")
 }
 
 fn change_row(row: &MetricRow, ink: Ink) -> DotRow {
@@ -188,10 +198,11 @@ fn change_panel(name: String, row: &MetricRow, rows: Vec<DotRow>, settings: &Set
     }
 }
 
-/// Marks at round changes: in per cent while they are few, at powers where the range is wide.
+/// Marks at round changes: in per cent while they are few, as factors where the range is wide.
 fn ratio_marks(low: f64, high: f64) -> Vec<(u64, String)> {
     let (least, most) = (libm::exp(low), libm::exp(high));
-    let mark = |ratio_of: f64| (beside(libm::log(ratio_of) * LOG_STEPS), ratio(ratio_of));
+    let place = |ratio: f64| beside(libm::log(ratio) * LOG_STEPS);
+    let mark = |times: f64| (place(times), factor(times));
     // Far apart, equal factors stand at equal distances, and round percentages do not.
     let percents: &[f64] = if most / least < 3.0 {
         &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0]
@@ -206,11 +217,12 @@ fn ratio_marks(low: f64, high: f64) -> Vec<(u64, String)> {
         let (from, to) = (from.ceil(), to.floor());
         if to - from < MARKS_MAX as f64 {
             let all = (from as i64..=to as i64).map(|at| 1.0 + at as f64 * percent / 100.0);
-            return all.filter(|it| *it > 0.0).map(mark).collect();
+            let all = all.filter(|it| *it > 0.0);
+            return all.map(|it| (place(it), ratio(it))).collect();
         }
     }
-    for factor in [2.0_f64, 4.0, 10.0, 100.0, 1e4, 1e8] {
-        let unit = libm::log(factor);
+    for times in [2.0_f64, 4.0, 10.0, 100.0, 1e4, 1e8] {
+        let unit = libm::log(times);
         let (from, to) = ((low / unit).ceil(), (high / unit).floor());
         if to - from < MARKS_MAX as f64 {
             let all = (from as i64..=to as i64).map(|at| libm::exp(at as f64 * unit));
@@ -275,6 +287,22 @@ mod tests {
         }
         assert_eq!(ratio(1.5), "+50 %");
         assert_eq!(ratio(0.975), "\u{2212}2.5 %");
-        assert_eq!(ratio(100.0), "\u{d7} 100");
+    }
+
+    #[test]
+    fn an_axis_of_ratios_has_one_kind_of_marks() {
+        let texts = |low: f64, high: f64| -> Vec<String> {
+            let marks = ratio_marks(libm::log(low), libm::log(high));
+            marks.into_iter().map(|(_, text)| text).collect()
+        };
+        let times =
+            |of: &[&str]| -> Vec<String> { of.iter().map(|it| format!("\u{d7} {it}")).collect() };
+        assert_eq!(texts(0.2, 70.0), times(&["0.25", "1", "4", "16", "64"]));
+        assert_eq!(texts(0.4, 1.3), times(&["0.5", "1"]));
+        assert_eq!(
+            texts(0.0005, 20.0),
+            times(&["0.001", "0.01", "0.1", "1", "10"])
+        );
+        assert_eq!(texts(0.7, 1.3)[0], "\u{2212}20 %");
     }
 }

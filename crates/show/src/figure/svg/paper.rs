@@ -14,6 +14,8 @@ pub const FOOT: i64 = 44;
 const LETTER: i64 = 68;
 /// The same of a title, whose letters are larger and bold.
 const TITLE_LETTER: i64 = 88;
+/// The least room between the texts of two marks, in tenths of a pixel.
+const BETWEEN: i64 = 40;
 
 pub const DASHES: [&str; 7] = ["", "7 3", "2 3", "9 3 2 3", "4 2", "1 2", "12 4"];
 
@@ -284,22 +286,42 @@ impl Paper {
         self.add(format_args!(
             "<path class=\"edge\" d=\"M{left} {bottom}h{width}\" stroke=\"#5a5a5a\"/>\n"
         ));
-        for (at, text) in marks {
+        for (at, _) in marks {
             let x = Tenths(left * 10 + at);
             self.add(format_args!(
                 "<path class=\"edge\" d=\"M{x} {bottom}v4\" stroke=\"#5a5a5a\"/>\n"
             ));
+        }
+        let places = marks.iter().map(|(at, text)| {
             let half = text.chars().count() as i64 * LETTER / 20;
-            let (least, most) = (ends.0 + half, ends.1 - half);
-            let x = Tenths((left * 10 + at).min(most * 10).max(least * 10));
+            let (least, most) = ((ends.0 + half) * 10, (ends.1 - half) * 10);
+            ((left * 10 + at).min(most).max(least), half * 10)
+        });
+        for (at, x) in apart(&places.collect::<Vec<_>>()) {
             self.add(format_args!(
-                "<text class=\"pale\" x=\"{x}\" y=\"{}\" text-anchor=\"middle\" \
+                "<text class=\"pale\" x=\"{}\" y=\"{}\" text-anchor=\"middle\" \
                  fill=\"#5a5a5a\">{}</text>\n",
+                Tenths(x),
                 bottom + 17,
-                escape(text)
+                escape(marks[at].1)
             ));
         }
     }
+}
+
+/// Which of these texts have room beside each other, by their number, and their middles. The last
+/// one, which has the unit, is always there. `places`: middles and half widths.
+fn apart(places: &[(i64, i64)]) -> Vec<(usize, i64)> {
+    let mut kept: Vec<(usize, i64)> = Vec::new();
+    for (at, (x, half)) in places.iter().enumerate().rev() {
+        let is_free =
+            |(other, there): &(usize, i64)| (there - x).abs() >= half + places[*other].1 + BETWEEN;
+        if kept.iter().all(is_free) {
+            kept.push((at, *x));
+        }
+    }
+    kept.reverse();
+    kept
 }
 
 #[cfg(test)]

@@ -255,6 +255,30 @@ fn a_long_mark_at_the_end_is_not_cut_off_by_the_edge() {
 }
 
 #[test]
+fn texts_of_marks_do_not_lie_on_each_other_and_the_last_one_stays() {
+    let mut body = dots(1);
+    let Body::Dots { panels } = &mut body else {
+        panic!("dots");
+    };
+    let texts = ["0", "+10", "+20", "+30", "+40 points"];
+    panels[0].marks = (0..).zip(texts.map(str::to_owned)).collect();
+    panels[0].span = Some((0, 30));
+    let text = svg(&chart(body), true);
+    let ends = texts.iter().filter(|it| text.contains(&format!(">{it}<")));
+    let ends = ends.map(|it| {
+        let (x, half) = (text_at(&text, it).0, it.len() as f64 * 6.8 / 2.0);
+        (x - half, x + half)
+    });
+    let ends: Vec<(f64, f64)> = ends.collect();
+    assert!(ends.windows(2).all(|it| it[0].1 < it[1].0), "{ends:?}");
+    assert!(
+        ends.len() < texts.len(),
+        "all have room: the test tells nothing"
+    );
+    assert!(text.contains(">+40 points<"), "{text}");
+}
+
+#[test]
 fn a_mark_and_an_interval_stand_where_a_curve_has_the_same_point() {
     let points = [(0, 0), (100, 50), (400, 200)];
     let bars = [(100, 50), (100, 150)];
