@@ -132,6 +132,19 @@ fn a_run_of_a_program_may_be_shrunk_and_one_that_is_over_may_not() {
 }
 
 #[test]
+fn the_ending_of_the_file_says_how_an_explanation_is_written() {
+    let folder = Folder::new("ending");
+    folder.said("explain fifo -w load.toml -o why.json", 0);
+    let json = fs::read_to_string(folder.0.join("why.json")).expect("it is written");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["finding"]["fault"], "outranked");
+    let text = folder.said("explain fifo -w load.toml -o why.html", 2);
+    assert!(text.contains("an explanation is text or JSON"), "{text}");
+    assert!(text.contains("ends in .txt or .json"), "{text}");
+    assert!(!folder.0.join("why.html").exists(), "a page that is none");
+}
+
+#[test]
 fn a_run_without_a_fault_ends_well_and_its_longest_waits_are_told() {
     let folder = Folder::new("well");
     let text = folder.said("explain fifo -w desk --duration 1s", 0);

@@ -8,7 +8,8 @@ use ask::explain::{Explain as Question, ExplainOf};
 use ask::shrink::Case;
 use clap::Args;
 use explain::why::{Fault, Finding, Right};
-use model::{Nanos, SimTime};
+use model::{Advised, Nanos, SimTime};
+use show::format;
 use workload::RunSpec;
 
 use crate::about::About;
@@ -19,6 +20,7 @@ use crate::explanation::{Explanation, json, text};
 use crate::machine_options::MachineOptions;
 use crate::policy::FoundPolicy;
 use crate::prepare::Prepare;
+use crate::report::Format;
 use crate::run_options::Limits;
 use crate::runs::{Asked, StartJitter};
 use crate::say::say;
@@ -103,7 +105,7 @@ pub struct Explain {
     #[arg(long)]
     json: bool,
 
-    /// Write the explanation to this file instead of standard output.
+    /// Write the explanation to this file instead of standard output; as JSON, if it ends in .json.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -114,13 +116,14 @@ pub struct Explain {
 /// When a policy, a workload or a file is bad.
 pub fn run(request: &Explain) -> anyhow::Result<Status> {
     request.check()?;
+    let is_json = request.is_json()?;
     let explanation = match (&request.dump, &request.events) {
         (Some(path), _) => request.question(ExplainOf::Dump(path.clone()))?,
         (None, Some(path)) => request.question(ExplainOf::Events(path.clone()))?,
         (None, None) => of_run(request)?,
     };
     let mut to = output::open(request.output.as_deref())?;
-    if request.json {
+    if is_json {
         writeln!(to, "{}", json::of(&explanation))?;
     } else {
         write!(to, "{}", text::of(&explanation, look::width()))?;
@@ -168,6 +171,17 @@ impl Explain {
         };
         let specs = asked.specs(&COMPUTER, vec![found], None)?;
         specs.into_iter().next().context("one policy is one run")
+    }
+
+    /// Whether JSON is asked for, or the file's ending stands for it.
+    fn is_json(&self) -> Result<bool, UsageError> {
+        let ending = output::ending(self.output.as_deref(), format::MEASURED).map_err(|_| {
+            UsageError::new(Advised::new(
+                "an explanation is text or JSON",
+                "name a file that ends in .txt or .json",
+            ))
+        })?;
+        Ok(self.json || ending == Some(Format::Json))
     }
 
     /// Refuses options of a program where none is run, and one file for two outputs.
