@@ -184,7 +184,7 @@ fn of_several(all: &[Standing<'_>]) -> String {
     let goals = all.iter().map(Standing::goals).max().unwrap_or(0);
     let lead = |it: &&Standing<'_>| it.better.len() as i64 - it.worse.len() as i64;
     let best = all.iter().rev().max_by_key(lead);
-    if let Some(best) = best.filter(|it| !it.better.is_empty()) {
+    if let Some(best) = best.filter(|it| lead(it) > 0) {
         let (better, worse) = (best.better.len(), best.worse.len());
         let many = all.len();
         return format!(
@@ -322,7 +322,13 @@ mod tests {
                     request0 p99 (+500 us).";
         assert_eq!(said, [want]);
         let said = verdict(&rows(3, 2, 5e5));
+        let want = "No scheduler is better than eevdf more often than it is worse.";
+        assert_eq!(said[0], want);
         assert_eq!(said[1], "arm0 against eevdf: better in 1, worse in 1.");
         assert_eq!(said.len(), 4);
+        let said = verdict(&rows(3, 3, -5e5));
+        let want = "Of 3 schedulers arm0 is better than eevdf most often: 2 of 3 comparisons, \
+                    worse in 1.";
+        assert_eq!(said[0], want);
     }
 }

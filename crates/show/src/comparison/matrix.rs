@@ -34,9 +34,7 @@ pub fn matrix(rows: &[MetricRow], sets: &[&Set]) -> Markup {
     html! {
         div .scroll role="region" aria-label="Differences" tabindex="0" {
             table .matrix .down[!across] {
-                caption {
-                    "Difference from the baseline, and how sure that is; \u{2013}: all runs alike"
-                }
+                caption { "Difference of the means from the baseline, and how sure that is" }
                 thead { tr {
                     th scope="col" { "goal" }
                     @if across {
@@ -62,6 +60,9 @@ pub fn matrix(rows: &[MetricRow], sets: &[&Set]) -> Markup {
                     }
                 } }
             }
+        }
+        p .note {
+            "Below each both medians. \u{2013}: all runs alike, or no goal of that load."
         }
         @if places.len() > shown.len() {
             p .note {
