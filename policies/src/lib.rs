@@ -31,20 +31,22 @@ pub struct Header {
     pub text: &'static str,
 }
 
+// These are statics because a program has the bytes of a constant once for each crate that names it.
+
 /// Every header, by path. A policy needs no others.
-pub const HEADERS: &[Header] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
+pub static HEADERS: &[Header] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
 /// Every shipped policy, by name.
-pub const ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
+pub static ALL: &[Policy] = include!(concat!(env!("OUT_DIR"), "/table.rs"));
 
 /// Policies that have scheduling domains with `domains=1`, by name: see [`chosen`].
-pub const WITH_DOMAINS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/domains/table.rs"));
+pub static WITH_DOMAINS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/domains/table.rs"));
 
 /// Small policies to learn from, by name: one idea of the textbooks each.
-pub const LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/lessons.rs"));
+pub static LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/lessons.rs"));
 
 /// Lessons in cid form, by name: kernel 7.3 runs them, and no older one.
-pub const CID_LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/cid_lessons.rs"));
+pub static CID_LESSONS: &[Policy] = include!(concat!(env!("OUT_DIR"), "/cid_lessons.rs"));
 
 /// Other names of policies, with the policy.
 pub const ALIASES: &[(&str, &str)] = &[("rr", "fifo")];

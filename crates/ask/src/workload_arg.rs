@@ -43,7 +43,7 @@ macro_rules! shipped {
 }
 
 /// Every file of workloads/.
-pub const SHIPPED: &[Shipped] =
+pub static SHIPPED: &[Shipped] =
     shipped!["chat", "desk", "hackbench", "make", "oltp", "screen", "web"];
 
 /// The file that `argument` names, if it names one, so that no result is written over it.

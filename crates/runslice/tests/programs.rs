@@ -132,3 +132,21 @@ fn help_and_refusals_need_no_other_program() {
     let (text, status) = said(&program, "", &["--machine", "moon"]);
     assert!(text.contains("`moon`") && status == Some(2), "{text}");
 }
+
+/// A constant would be there once for each crate that names it.
+#[test]
+fn a_policy_is_in_the_program_once() {
+    let program = fs::read(env!("CARGO_BIN_EXE_runslice")).expect("readable");
+    let shipped = || policies::ALL.iter().chain(policies::LESSONS);
+    let mut found = vec![0; shipped().count()];
+    for (at, _) in program
+        .windows(4)
+        .enumerate()
+        .filter(|it| it.1 == b"\x7fELF")
+    {
+        for (count, policy) in found.iter_mut().zip(shipped()) {
+            *count += usize::from(program[at..].starts_with(policy.object));
+        }
+    }
+    assert!(found.iter().all(|count| *count == 1), "{found:?}");
+}
