@@ -31,6 +31,8 @@ for (const [width, colorScheme] of [[1300, 'light'], [1300, 'dark'], [800, 'ligh
   check(outside.length === 0, `nothing is asked of others ${outside}`);
   const top = await page.evaluate(() => document.querySelector('#pictures').getBoundingClientRect().top);
   check(top < 400, `the picture is on the first screen (${Math.round(top)} px)`);
+  const head = await page.evaluate(() => document.querySelector('header').offsetHeight);
+  check(head < 110, `the head leaves room for it (${head} px)`);
   await shot(page, `page-${width}-${colorScheme}`);
   await page.context().close();
 }
