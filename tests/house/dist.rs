@@ -1,4 +1,5 @@
-//! Files of `dist/` that other programs read: the workflow of GitHub, and Grafana's dashboard.
+//! Files of `dist/` that other programs read: the workflows of GitHub, the image for students, and
+//! Grafana's dashboard.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,6 +24,24 @@ fn the_site_that_is_published_is_the_one_that_is_made() {
         let line = script.lines().find(|it| it.starts_with(part)).expect(part);
         assert!(line.contains(&format!("\"$into/{folder}")), "{line}");
     }
+}
+
+/// The image takes the package under the name that it is made with, and copies from where it is
+/// laid out; the editor's file names the image's own.
+#[test]
+fn the_image_for_students_takes_what_the_package_has() {
+    let image = text("dist/container/Containerfile");
+    let (made, laid) = (text("scripts/dist.sh"), text("scripts/stage.sh"));
+    assert!(made.contains("\"$out/runslice_${version}_$debian.deb\""));
+    assert!(image.contains("\nCOPY runslice_*.deb /tmp/\n"));
+    assert!(laid.contains("\nput 644 teach/* $doc/teach\n"));
+    assert!(laid.contains("\ndoc=share/doc/runslice\n"));
+    assert!(image.contains(" cp -r /usr/share/doc/runslice/teach "));
+    let base = image.lines().find(|it| it.starts_with("FROM "));
+    assert!(base.is_some_and(|it| !it.contains("slim")), "{base:?}");
+    let editor = text("dist/container/devcontainer.json");
+    assert!(editor.contains("\"dockerfile\": \"Containerfile\""));
+    assert!(editor.contains("\"remoteUser\": \"student\"") && image.contains("\nUSER student\n"));
 }
 
 /// The commands of the workflow's step with this name.
