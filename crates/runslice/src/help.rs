@@ -52,9 +52,13 @@ fn page(verb: Command, path: &str) -> Command {
         }
     });
     match examples {
-        Some((_, examples)) => verb.before_help(listed("Examples:", examples)).help_template(
-            "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}",
-        ),
+        Some((_, examples)) => {
+            let examples = listed("Examples:", examples, width().min(WIDEST));
+            verb.before_help(examples).help_template(
+                "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n\
+                 {all-args}{after-help}",
+            )
+        }
         None => verb,
     }
 }
@@ -75,9 +79,9 @@ fn statuses_last(command: Command) -> Command {
     }
 }
 
-/// Commands, each with what it is for behind it, or below it where the line has no room.
-fn listed(title: &str, examples: &[(&str, &str)]) -> String {
-    let room = width().min(WIDEST);
+/// Commands, each with what it is for behind it, or above it where the line has no room: whoever
+/// types a note that was wrapped would type its end as a command.
+fn listed(title: &str, examples: &[(&str, &str)], room: usize) -> String {
     let longest = |(command, _): &(&str, &str)| command.chars().count();
     let column = examples.iter().map(longest).max().unwrap_or(0);
     let notes = examples.iter().map(|(_, note)| note.chars().count()).max();
@@ -85,7 +89,14 @@ fn listed(title: &str, examples: &[(&str, &str)]) -> String {
     let lines = examples.iter().map(|(command, note)| match *note {
         "" => format!("\n  {command}"),
         note if fits => format!("\n  {command:<column$}  # {note}"),
-        note => format!("\n  {command}  # {note}"),
+        note => {
+            let line = format!("\n  {command}  # {note}");
+            if line.trim_start_matches('\n').chars().count() <= room {
+                line
+            } else {
+                format!("\n  # {note}\n  {command}")
+            }
+        }
     });
     title.to_owned() + &lines.collect::<String>()
 }
@@ -100,7 +111,8 @@ fn grouped(program: &Command) -> String {
     let longest = |(_, verbs): &(&str, &[&str])| verbs.iter().map(|it| it.len()).max();
     let column = GROUPS.iter().filter_map(longest).max().unwrap_or(0);
     let room = width().min(WIDEST).saturating_sub(column + 4).max(20);
-    let mut text = listed("Start here, in an empty folder:", START) + "\n";
+    let first = width().min(WIDEST);
+    let mut text = listed("Start here, in an empty folder:", START, first) + "\n";
     for (title, verbs) in GROUPS {
         text += &format!("\n{title}:\n");
         for verb in *verbs {
@@ -181,6 +193,15 @@ mod tests {
             if words[0] == "runslice" {
                 let read = Cli::of(&words);
                 assert!(read.is_ok(), "{command}: {}", read.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn no_line_of_examples_is_wrapped_on_a_terminal_of_80_columns() {
+        for (path, examples) in PAGES.iter().copied().chain([("", START)]) {
+            for line in listed("Examples:", examples, 80).lines() {
+                assert!(line.chars().count() <= 80, "{path}: {line}");
             }
         }
     }

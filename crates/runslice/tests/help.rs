@@ -14,10 +14,20 @@ fn examples(help: &str) -> Vec<String> {
     let mut lines = help.lines();
     let is_title = |line: &str| line == "Examples:" || line.starts_with("Start here");
     lines.by_ref().find(|line| is_title(line));
-    let shown = lines.take_while(|line| !line.is_empty());
-    let parts = shown.map(|line| line.trim().split_once("  # ").unwrap_or((line.trim(), "")));
-    let here = parts.filter(|(_, note)| !ELSEWHERE.iter().any(|begin| note.starts_with(begin)));
-    here.map(|(command, _)| command.to_owned()).collect()
+    let (mut commands, mut above) = (Vec::new(), "");
+    for line in lines.map(str::trim).take_while(|line| !line.is_empty()) {
+        // A note that has no room behind its command stands above it.
+        if let Some(note) = line.strip_prefix("# ") {
+            above = note;
+            continue;
+        }
+        let (command, note) = line.split_once("  # ").unwrap_or((line, above));
+        if !ELSEWHERE.iter().any(|begin| note.starts_with(begin)) {
+            commands.push(command.to_owned());
+        }
+        above = "";
+    }
+    commands
 }
 
 fn help_of(words: &[&str]) -> String {
@@ -77,11 +87,14 @@ fn the_examples_of_help_run_as_printed_in_an_empty_folder() {
         "convert",
         "explain",
         "hunt",
+        "cases",
+        "gate",
         "diff",
         "trace",
         "compare",
         "choose",
         "score",
+        "evaluate",
         "report",
         "stat",
         "stat report",

@@ -253,7 +253,10 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
         "cases",
         &[
             ("runslice cases", "the bugs, and what is known of each here"),
-            ("runslice cases lavd-reenq --programs built", ""),
+            (
+                "runslice cases lavd-reenq --programs built",
+                "needs what scripts/cases.sh builds",
+            ),
         ],
     ),
     (
@@ -624,7 +627,7 @@ pub const PAGES: &[(&str, &[(&str, &str)])] = &[
         "man",
         &[
             ("runslice man pages", ""),
-            ("man ./pages/runslice-sim.1", ""),
+            ("man ./pages/runslice-sim.1", "needs man"),
         ],
     ),
 ];
