@@ -241,6 +241,20 @@ fn a_scheduler_has_one_colour_on_every_page() {
 }
 
 #[test]
+fn values_of_a_run_that_stands_alone_are_words_and_no_dots_on_axes() {
+    let folder = folder("alone");
+    let page = |policies: &str| {
+        let asked = format!("sim {policies} -w desk --duration 300ms -o page.html");
+        said(&folder, &asked, 0);
+        read(&folder, "page.html")
+    };
+    let alone = page("mlfq");
+    assert!(alone.contains("pointer: late moves"), "{alone}");
+    assert!(!alone.contains("id=\"figure-runs\""));
+    assert!(page("fifo mlfq").contains("id=\"figure-runs\""));
+}
+
+#[test]
 fn every_run_of_a_comparison_is_a_dot_and_every_difference_has_its_interval() {
     let (_, pages) = pages("dots");
     let page = &pages["compare.html"].0;

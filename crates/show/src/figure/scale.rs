@@ -229,6 +229,20 @@ impl Scale {
         }
     }
 
+    /// The distance of marks such that there are two: one alone says nothing of the scale.
+    fn step_of_marks(&self) -> u64 {
+        let mut step = self.step();
+        while step > 1 && self.high / step < self.low.div_ceil(step) + 1 {
+            let power = 10_u64.pow(step.ilog10());
+            step = match step / power {
+                5 => 2 * power,
+                2 => power,
+                _ => power / 2,
+            };
+        }
+        step
+    }
+
     /// The axis's marks, in rising order of their values.
     pub fn marks(&self) -> Vec<Mark> {
         let mut marks = Vec::new();
@@ -255,7 +269,7 @@ impl Scale {
             }
             return marks;
         }
-        let step = self.step();
+        let step = self.step_of_marks();
         let mut value = self.low.div_ceil(step).saturating_mul(step);
         while value <= self.high {
             add(value, decimal(value, self.divisor));
@@ -350,6 +364,15 @@ mod tests {
                 assert!(least >= room.min(length), "{high} on {length}: {places:?}");
             }
         }
+    }
+
+    #[test]
+    fn an_axis_that_begins_anywhere_has_two_marks() {
+        let axis = Axis::new("ratio", Quantity::Thousandths);
+        let scale = Scale::new(&axis, 601, 1_187, 1_340).below();
+        assert_eq!(texts(&scale), ["0.8", "1"]);
+        let scale = Scale::new(&axis, 910, 1_090, 1_200).below();
+        assert_eq!(texts(&scale), ["0.95", "1", "1.05"]);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use super::escape;
 use super::paper::{Frame, Paper, Tenths, lines, short};
 
 const ROW: i64 = 20;
+/// A row whose name stands above it.
+const NAMED_ROW: i64 = 36;
 /// Above a panel, for its name.
 const HEAD: i64 = 26;
 /// A second line of it.
@@ -29,6 +31,23 @@ fn title(name: &str, most: usize) -> Vec<String> {
         all[1] = short(&format!("{} \u{2026}", all[1]), most);
     }
     all
+}
+
+/// The room that names at the left take in a panel so wide; `None` if they have to stand above
+/// their rows, where they need not be cut.
+fn names(panel: &DotPanel, width: i64) -> Option<i64> {
+    let longest = panel.rows.iter().map(|row| row.name.chars().count()).max();
+    let wanted = longest.unwrap_or(0) as i64 * 7 + 10;
+    let most = NAMES.0.min(width * 2 / 5);
+    (wanted <= most).then(|| wanted.max(NAMES.1))
+}
+
+/// The height of a row of a panel so wide.
+fn row_height(panel: &DotPanel, width: i64) -> i64 {
+    match names(panel, width) {
+        Some(_) => ROW,
+        None => NAMED_ROW,
+    }
 }
 
 impl Paper {
@@ -59,7 +78,7 @@ impl Paper {
                 left: margin + column as i64 * (width + GAP),
                 top: tops[column] + head,
                 width,
-                height: panel.rows.len() as i64 * ROW,
+                height: panel.rows.len() as i64 * row_height(panel, width),
             };
             self.dot_panel(panel, title, frame);
             tops[column] = frame.bottom() + FOOT;
@@ -77,9 +96,7 @@ impl Paper {
                 escape(line)
             ));
         }
-        let longest = panel.rows.iter().map(|row| row.name.chars().count()).max();
-        let wanted = longest.unwrap_or(0) as i64 * 7 + 10;
-        let names = wanted.clamp(NAMES.1, NAMES.0.min(whole.width * 2 / 5));
+        let names = names(panel, whole.width).unwrap_or(0);
         let longest = panel.rows.iter().map(|row| row.value.chars().count()).max();
         let values = longest.map_or(0, |it| if it > 0 { it as i64 * 7 + 8 } else { 0 });
         let frame = Frame {
@@ -104,8 +121,10 @@ impl Paper {
             ));
         }
         for (index, row) in panel.rows.iter().enumerate() {
-            let y = frame.top + index as i64 * ROW + ROW / 2;
-            self.row(row, &across, (whole.left, y), frame);
+            let height = row_height(panel, whole.width);
+            // The line is in the middle of the lowest part, below a name that stands above.
+            let y = frame.top + (index as i64 + 1) * height - ROW / 2;
+            self.row(row, &across, Frame { top: y, ..whole }, frame);
             self.value(&row.value, (whole.left + whole.width, y));
         }
         let own = across.marks();
@@ -155,14 +174,20 @@ impl Paper {
         }
     }
 
-    fn row(&mut self, row: &DotRow, across: &Scale, (left, y): (i64, i64), frame: Frame) {
-        let name = short(&row.name, Self::letters(frame.left - left - 6));
+    /// Draws a row, whose line is at the top of `line`; `frame` has its dots.
+    fn row(&mut self, row: &DotRow, across: &Scale, line: Frame, frame: Frame) {
+        let (left, y) = (line.left, line.top);
+        let (room, name_y) = if frame.left > left {
+            (frame.left - left - 6, y + 4)
+        } else {
+            (line.width, y - 12)
+        };
+        let name = short(&row.name, Self::letters(room));
         let (number, colour) = (row.ink.number(), row.ink.light());
         self.add(format_args!(
-            "<text class=\"ink\" x=\"{left}\" y=\"{}\" fill=\"#1a1a1a\">\
+            "<text class=\"ink\" x=\"{left}\" y=\"{name_y}\" fill=\"#1a1a1a\">\
              <title>{}</title>{}</text>\n\
              <path class=\"rule\" d=\"M{} {y}h{}\" stroke=\"#e2e2e2\"/>\n",
-            y + 4,
             escape(&row.name),
             escape(&name),
             frame.left,

@@ -458,6 +458,32 @@ fn names_of_rows_are_not_cut_while_there_is_room() {
 }
 
 #[test]
+fn names_of_dots_that_have_no_room_beside_them_stand_above() {
+    let mut body = dots(2);
+    let Body::Dots { panels } = &mut body else {
+        panic!("dots");
+    };
+    let names = ["hogs later with 16 of them", "hogs later with 32 of them"];
+    for (row, name) in panels[0].rows.iter_mut().zip(names) {
+        row.name = name.to_owned();
+    }
+    let text = svg(&chart(body), false);
+    assert!(!text.contains('\u{2026}'), "{text}");
+    let rules: Vec<_> = tags(&text, "<path class=\"rule\"").map(path).collect();
+    let places = names.map(|name| text_at(&text, &format!("{name}</text>")));
+    for (rule, (x, y)) in rules.iter().zip(places) {
+        // The letters end above the dots of their row, and begin below those of the one before.
+        assert!(
+            rule[0] == x && (6.0..14.0).contains(&(rule[1] - y)),
+            "{rule:?}"
+        );
+    }
+    assert!(places[1].1 - 12.0 > rules[0][1], "{rules:?} {places:?}");
+    // The other panel has short names, beside their rows.
+    assert!(rules[2][0] > rules[0][0] + 400.0 && rules[3][1] - rules[2][1] == 20.0);
+}
+
+#[test]
 fn dots_that_a_pointer_cannot_tell_apart_are_one_element() {
     let drawn = |many: u64| {
         let mut body = dots(1);
