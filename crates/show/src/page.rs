@@ -49,10 +49,8 @@ pub fn headline(text: &str) -> Vec<String> {
     if is_short(text) {
         return vec![text.to_owned()];
     }
-    // An end of a sentence has a capital behind it; a name may have dots.
-    let sentence = |at: &usize| {
-        text[at + 2..].starts_with(|it: char| it.is_uppercase()) && is_short(&text[..*at])
-    };
+    // A name of a scheduler may begin a sentence, so there need be no capital.
+    let sentence = |at: &usize| is_short(&text[..*at]);
     let ends = || text.match_indices(". ").map(|(at, _)| at);
     let parts = || text.match_indices("; ").map(|(at, _)| at);
     let end = ends().filter(sentence).last();
@@ -319,6 +317,9 @@ mod tests {
         let parts = format!("a 0.1 {}; b {}.", words(8), words(12));
         let rest = format!("b {}.", words(12));
         assert_eq!(headline(&parts), [format!("a 0.1 {}.", words(8)), rest]);
+        let named = format!("fifo {}. mlfq {}. eevdf so.", words(8), words(12));
+        let rest = format!("mlfq {}. eevdf so.", words(12));
+        assert_eq!(headline(&named), [format!("fifo {}.", words(8)), rest]);
         let long = words(30);
         assert_eq!(headline(&long), std::slice::from_ref(&long));
     }

@@ -186,9 +186,14 @@ fn tied(known: &[Known<'_>], sets: &[Set], best: &[usize]) -> String {
     let with = |at: &usize| *at != *best && shared.iter().any(|(_, firsts)| firsts.contains(at));
     let others = (0..sets.len()).filter(with);
     let others: Vec<&str> = others.map(|at| sets[at].arm.as_str()).collect();
-    match shared.len() {
-        0 => String::new(),
-        count => format!(", at {count} of them alike with {}", listed(&others)),
+    let firsts = known.iter().filter(|(_, firsts)| firsts.contains(best));
+    let firsts = firsts.count();
+    match (shared.len(), others.len()) {
+        (0, _) => String::new(),
+        // The names of many say less than the lines about each thing.
+        (count, 3..) if count == firsts => ", at each as well as others".to_owned(),
+        (count, 3..) => format!(", at {count} of them as well as others"),
+        (count, _) => format!(", at {count} of them alike with {}", listed(&others)),
     }
 }
 
@@ -250,5 +255,37 @@ mod tests {
             ranked(&found, &sets, &places),
             "a and b do best: each first at 1 of 2 things that can be ranked."
         );
+    }
+
+    #[test]
+    fn many_who_share_the_best_place_are_not_listed() {
+        let goal = Goal {
+            of: ALL.to_owned(),
+            what: "waits".to_owned(),
+            shown: "waits".to_owned(),
+            tested: "waits".to_owned(),
+            better: Better::Lower,
+        };
+        let found = [0, 1].map(|_| Found {
+            goal: &goal,
+            measure: Measure::Count,
+            values: [1.0, 1.0, 1.0, 1.0, 2.0].map(Some).to_vec(),
+            grown: Vec::new(),
+        });
+        let sets = ["a", "b", "c", "d", "e"].map(|arm| Set::new(arm, "here", "simulated"));
+        let said = |firsts: [&[usize]; 2]| {
+            let places = firsts.map(|firsts| Places {
+                firsts: firsts.to_vec(),
+                behind: Vec::new(),
+            });
+            ranked(&found, &sets, &places)
+        };
+        let all = said([&[0, 1, 2], &[0, 3]]);
+        let want = "a does best at both things that can be ranked, at each as well as others. \
+                    e does worst.";
+        assert!(all.starts_with(want), "{all}");
+        let some = said([&[0, 1, 2, 3], &[0]]);
+        let want = "a does best at both things that can be ranked, at 1 of them as well as others.";
+        assert!(some.starts_with(want), "{some}");
     }
 }
