@@ -24,6 +24,8 @@ fn the_site_that_is_published_is_the_one_that_is_made() {
         let line = script.lines().find(|it| it.starts_with(part)).expect(part);
         assert!(line.contains(&format!("\"$into/{folder}")), "{line}");
     }
+    // Cargo's own files for the profile `web` lie in the folder of the page, 250 MB of them.
+    assert!(!script.contains("\"$into/web\" "), "not the whole folder");
 }
 
 /// The image takes the package under the name that it is made with, and copies from where it is
