@@ -127,13 +127,13 @@ fn differences(rows: &[MetricRow]) -> Markup {
     let mut shown = Table::default()
         .names("goal")
         .names("scheduler")
-        .names("baseline")
-        .numbers("median")
         .numbers("difference")
+        .names("verdict")
         .numbers("ratio")
         .numbers("from")
         .numbers("to")
-        .names("verdict");
+        .numbers("median")
+        .names("baseline");
     for row in goals {
         let Ok(judged) = &row.result else { continue };
         let (effect, tone) = (&judged.effect, tone(judged.verdict));
@@ -144,13 +144,14 @@ fn differences(rows: &[MetricRow]) -> Markup {
         shown.row([
             Cell::from(row.named.title.clone()),
             Cell::from(row.arm.clone()),
-            Cell::from(format!("{} {}", row.base, median(row, row.base_extent))),
-            Cell::from(median(row, row.arm_extent)),
+            // First what a telephone shows of a row.
             Cell::from(difference(row, effect, effect.shift)).toned(tone),
+            Cell::from(format!("{}{needed}", certainty(judged))).toned(tone),
             Cell::from(ratio(effect, effect.shift)),
             end(effect.low),
             end(effect.high),
-            Cell::from(format!("{}{needed}", certainty(judged))).toned(tone),
+            Cell::from(median(row, row.arm_extent)),
+            Cell::from(format!("{} {}", row.base, median(row, row.base_extent))),
         ]);
     }
     table(
