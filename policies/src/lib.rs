@@ -31,7 +31,7 @@ pub struct Header {
     pub text: &'static str,
 }
 
-// These are statics because a program has the bytes of a constant once for each crate that names it.
+// These are statics: a program has the bytes of a constant once for each crate that names it.
 
 /// Every header, by path. A policy needs no others.
 pub static HEADERS: &[Header] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
