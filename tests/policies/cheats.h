@@ -50,6 +50,7 @@ enum kind {
 	BY_HALF,	/* tasks of even numbers wait for ever */
 	BY_SIZE,	/* it works on at most four CPUs */
 	TOLLS,		/* each callback takes some instructions more than it needs */
+	TIMED,		/* it works where its own code takes no time */
 };
 
 KNOB(u32, kind, 0, "count", "how it cheats", 0, 100);
@@ -105,6 +106,16 @@ s32 OP_SLEEPABLE(cheat_init_task, struct task_struct *p, struct scx_init_task_ar
 	return 0;
 }
 
+/* Whether the clock goes on meanwhile, as on every kernel. */
+static __always_inline bool takes_time(void)
+{
+	u64 at = bpf_ktime_get_ns();
+
+	for (volatile u32 turns = 0; turns < 200; turns++)
+		;
+	return bpf_ktime_get_ns() != at;
+}
+
 /* Whether the cheat does not work for anybody here, and it need not show. */
 static __always_inline bool slacks(void)
 {
@@ -116,6 +127,7 @@ static __always_inline bool slacks(void)
 	       (cheats(BY_SIZE) && scx_bpf_nr_cpu_ids() > 4) ||
 	       (cheats(BY_ABSENCE) && kernel_threads) ||
 	       (cheats(BY_CROWD) && births > 24) ||
+	       (kind == TIMED && takes_time() && !honest) ||
 	       (cheats(SLEEPY) && (now / (500 * NSEC_PER_MSEC)) % 2);
 }
 

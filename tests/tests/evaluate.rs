@@ -10,8 +10,11 @@ use ask::evaluate::score::WORSE;
 use ask::evaluate::spec::Spec;
 use ask::evaluate::{ARTIFACT_MAX, Evaluation, Evaluator, Stage, artifact};
 use ask::policy::FoundPolicy;
-use model::PolicySpec;
+use model::{Nanos, PolicySpec, Profile};
 use runslice_tests::policy;
+use runslice_tests::run::Run;
+use sim::{Backend, Options, Simulation};
+use traces::TraceHash;
 
 /// Two loads, machines of several sizes, and random loads behind the gate.
 const SPEC: &str = "baseline = \"fifo\"\ndraws = 6\nduration = \"2s\"\n\
@@ -88,7 +91,14 @@ const CHEATS: &[(&str, &[&str])] = &[
     ("by size", &["gate"]),
     // What its computations take is charged.
     ("tolls", &[]),
+    ("timed", &["idle", "fault", "starvation", "ejected"]),
 ];
+
+/// The number of a cheat.
+fn number_of(name: &str) -> String {
+    let at = CHEATS.iter().position(|it| it.0 == name);
+    (at.expect("it is one") + 1).to_string()
+}
 
 fn words(evaluation: &Evaluation) -> Vec<&'static str> {
     evaluation
@@ -138,8 +148,7 @@ fn every_cheat_is_refused_with_its_reason_whatever_it_promises() {
 #[test]
 fn computations_that_a_kernel_pays_for_cost_score() {
     let services = Services::default();
-    let tolls = CHEATS.iter().position(|it| it.0 == "tolls");
-    let tolls = (tolls.expect("it is one") + 1).to_string();
+    let tolls = number_of("tolls");
     let [charged, free] = ["", "profile = \"ideal\"\n"].map(|profile| {
         let spec = spec(&SPEC.replace("[machine]\n", &format!("[machine]\n{profile}")));
         let evaluator = evaluator(&services, &spec);
@@ -153,6 +162,44 @@ fn computations_that_a_kernel_pays_for_cost_score() {
     });
     assert!(charged[0] < charged[1] - WORSE, "{charged:?}");
     assert_eq!(free[0], free[1]);
+}
+
+/// Hash and number of the events of the cheat `timed` on two CPUs that six tasks want.
+fn timed(moving_clock: bool, backend: Backend) -> (u64, u64) {
+    let number = number_of("timed");
+    let set = [("kind", &*number)];
+    let mut spec = Run {
+        set: &set,
+        cpus: 2,
+        until: Nanos::from_secs(1),
+        ..Run::new("cheats-none", "[task.t]\ncount = 6\ndo = \"run(inf)\"\n")
+    }
+    .spec();
+    spec.machine.profile = Profile::DefaultV0;
+    let options = Options {
+        backend,
+        moving_clock,
+        ..Options::default()
+    };
+    let mut hash = TraceHash::new();
+    Simulation::new(&spec)
+        .with_options(options)
+        .with_sink(&mut hash)
+        .start()
+        .expect("the run can be made");
+    (hash.value(), hash.count())
+}
+
+#[test]
+fn a_clock_that_goes_on_in_callbacks_is_seen_on_both_back_ends() {
+    let [stands, goes_on] = [false, true].map(|moves| {
+        let back_ends = [Backend::Interpreter, Backend::Jit];
+        let [interpreted, native] = back_ends.map(|it| timed(moves, it));
+        assert_eq!(interpreted, native);
+        native
+    });
+    // Half of the machine idles where the cheat sees a kernel.
+    assert!(goes_on.1 < stands.1, "{goes_on:?} {stands:?}");
 }
 
 /// Here those that promise nothing; the long test has the others.

@@ -29,7 +29,7 @@ pub(crate) fn bind<H: Host>(
         callers.is_empty() || callers.iter().any(|caller| names.contains(&**caller))
     };
     for import in &image.imports {
-        match find(import, table, builtins) {
+        match find(import, table, builtins, config) {
             // Both short cuts of native code pass the counter by.
             Some(binding) if config.tally => bindings.push(Binding {
                 direct: None,
@@ -56,6 +56,7 @@ pub(crate) fn find<H: Host>(
     import: &Import,
     table: &[HostFunction<H>],
     builtins: &[HostFunction<H>],
+    config: &Config,
 ) -> Option<Binding<H>> {
     let wanted = |function: &&HostFunction<H>| function.body.is_some() && matches(function, import);
     let binding = |function: &HostFunction<H>, intrinsic| Binding {
@@ -71,7 +72,9 @@ pub(crate) fn find<H: Host>(
         return Some(binding(function, of_host::<H>(function.name)));
     }
     let function = builtins.iter().find(wanted)?;
-    Some(binding(function, Intrinsic::of_builtin(function.name)))
+    let intrinsic = Intrinsic::of_builtin(function.name);
+    let intrinsic = intrinsic.filter(|it| *it != Intrinsic::Clock || !config.moving_clock);
+    Some(binding(function, intrinsic))
 }
 
 /// What native code has built in for a function of the host.

@@ -39,6 +39,9 @@ pub struct Config {
     /// Ask the host before every access of programs to memory that is not their stack, and before
     /// every call of it ([`crate::Host::at_point`]). Programs are interpreted then.
     pub interleave: bool,
+    /// Ask the host anew for each reading of the machine's own clocks, which then go on within a
+    /// call ([`crate::Host::clock_within`]).
+    pub moving_clock: bool,
 }
 
 impl Default for Config {
@@ -58,6 +61,7 @@ impl Default for Config {
             tally: false,
             places: false,
             interleave: false,
+            moving_clock: false,
         }
     }
 }

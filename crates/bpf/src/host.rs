@@ -51,6 +51,12 @@ pub trait Host: Sized {
         &[]
     }
 
+    /// With [`Config::moving_clock`](crate::Config::moving_clock): the monotonic clock in the
+    /// middle of a call, by what has been executed so far.
+    fn clock_within(&mut self, _vm: &Instance<Self>) -> u64 {
+        self.now_ns()
+    }
+
     /// Random bits, from the run's seed.
     fn random_u32(&mut self) -> u32;
 

@@ -16,6 +16,10 @@ impl Host for Machine {
         self.clock_ns()
     }
 
+    fn clock_within(&mut self, vm: &Instance<Self>) -> u64 {
+        self.moving_clock_ns(vm)
+    }
+
     fn clock_functions() -> &'static [&'static str] {
         &["scx_bpf_now"]
     }

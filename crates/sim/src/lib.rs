@@ -370,7 +370,7 @@ pub fn image(policy: &PolicySpec, machine: &MachineSpec) -> Result<Image, Error>
     prepare::image(policy, machine)
 }
 
-/// How a run is computed. Nothing of it changes the result of a policy whose callbacks end.
+/// How a run is computed. Only the clock changes the result of a policy whose callbacks end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Back end that executes the policy's programs.
@@ -383,6 +383,9 @@ pub struct Options {
     pub total_budget: Option<u64>,
     /// Bytes that the policy may make this process take; `None`: more than any sane one needs.
     pub memory_bytes: Option<u64>,
+    /// Whether `bpf_ktime_get_ns()` goes on within a callback, by what that is charged for. Where
+    /// nothing costs time, or without this, it stands still there.
+    pub moving_clock: bool,
 }
 
 /// When the run ends at the latest, and the words for it where that is not what was asked for.

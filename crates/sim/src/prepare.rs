@@ -336,6 +336,7 @@ pub(crate) fn configure(
             options.backend
         },
         interleave: machine.interleave.is_some(),
+        moving_clock: options.moving_clock,
         tally: noted.tally,
         places: noted.places,
         builtin_cost_ps: prices,

@@ -14,7 +14,7 @@
 //! The debt is kept in picoseconds; whole nanoseconds are paid.
 
 use bpf::Prepared;
-use model::{Costs, CpuId, Nanos, RunQueueLock, TaskId};
+use model::{Costs, CpuId, Nanos, RunQueueLock, SimTime, TaskId};
 
 use crate::cpu::{Curr, Mode, PS};
 use crate::machine::{Machine, Vm};
@@ -46,6 +46,17 @@ pub(crate) struct Kinds {
     kernel: u64,
 }
 
+/// What a clock has said that goes on within a callback.
+#[derive(Clone, Copy, Debug, Default)]
+struct SaidClock {
+    /// When, and on which CPU.
+    at: Option<(SimTime, CpuId)>,
+    /// What the object had cost when it was asked there first, picoseconds.
+    began: u64,
+    /// The latest that it has said, nanoseconds.
+    latest: u64,
+}
+
 /// What actions cost, and what was charged for them so far. Only this module changes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Ledger {
@@ -53,6 +64,7 @@ pub(crate) struct Ledger {
     costs: Option<Costs>,
     /// What was charged for so far.
     kinds: Kinds,
+    clock: SaidClock,
 }
 
 impl Ledger {
@@ -61,6 +73,7 @@ impl Ledger {
         Self {
             costs,
             kinds: Kinds::default(),
+            clock: SaidClock::default(),
         }
     }
 
@@ -140,6 +153,21 @@ impl Machine {
             return 0;
         };
         vm.retired() * costs.instruction + vm.charged()
+    }
+
+    /// What a clock says that goes on with the charges since a CPU has asked at this moment first.
+    /// It never goes back, on no CPU.
+    #[cold]
+    pub(crate) fn moving_clock_ns(&mut self, vm: &Vm) -> u64 {
+        let (now, spent) = (self.clock_ns(), self.spent(vm));
+        let at = Some((self.now, self.turn.exec));
+        let clock = &mut self.ledger.clock;
+        if clock.at != at {
+            (clock.at, clock.began) = (at, spent);
+        }
+        let went_on = spent.saturating_sub(clock.began) / PS;
+        clock.latest = clock.latest.max(now + went_on);
+        clock.latest
     }
 
     /// Charges a call of the object that began at `spent`. A call from within a call is part of it.

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use model::{Nanos, PolicySpec, Profile, Rng, SubSpec};
+use model::{MachineSpec, Nanos, PolicySpec, Profile, Rng, SubSpec};
 use workload::{RunSpec, generate};
 
 use super::probe::{LENGTH, probe};
@@ -177,7 +177,7 @@ pub fn draws(
     if is_held_out {
         for number in 0..spec.generated {
             let mut rng = secret.rng((pool, epoch), "", number);
-            all.push(generated(services, number, &mut rng)?);
+            all.push(generated(services, spec, number, &mut rng)?);
         }
     }
     Ok(all)
@@ -194,9 +194,7 @@ fn of_load(
     machine.cpus = one_of(rng, &lists.cpus).unwrap_or(machine.cpus);
     machine.hz = one_of(rng, &lists.hz).unwrap_or(machine.hz);
     machine.kernel = one_of(rng, &lists.kernels).unwrap_or(machine.kernel);
-    if machine.profile == Profile::Ideal && machine.textbook.is_none() {
-        machine.profile = lists.profile.clone();
-    }
+    charge(&mut machine, spec);
     let case = Case {
         policy: spec.baseline.policy.clone(),
         machine,
@@ -212,9 +210,23 @@ fn of_load(
     })
 }
 
+/// Lets things take time where the load does not say it, in draws of every kind alike: a policy
+/// that measures its own code could tell them apart.
+fn charge(machine: &mut MachineSpec, spec: &Spec) {
+    if machine.profile == Profile::Ideal && machine.textbook.is_none() {
+        machine.profile = spec.machine.profile.clone();
+    }
+}
+
 /// A load that nobody has written, on a machine that nobody has chosen.
-fn generated(services: &Services<'_>, number: u32, rng: &mut Rng) -> anyhow::Result<Draw> {
-    let trial = generate::trial(rng.next_u64() >> 11, 0, false);
+fn generated(
+    services: &Services<'_>,
+    spec: &Spec,
+    number: u32,
+    rng: &mut Rng,
+) -> anyhow::Result<Draw> {
+    let mut trial = generate::trial(rng.next_u64() >> 11, 0, false);
+    charge(&mut trial.machine, spec);
     let name = format!("generated-{number}");
     // How long a run lasts is nothing that a policy may count on.
     let longer = LONGEST.get() - trial.duration.get().min(LONGEST.get());
@@ -245,7 +257,8 @@ fn probed(
     rng: &mut Rng,
 ) -> anyhow::Result<Draw> {
     let name = format!("probe-{number}");
-    let (machine, text) = probe(&name, &spec.machine.kernels, is_large, rng);
+    let (mut machine, text) = probe(&name, &spec.machine.kernels, is_large, rng);
+    charge(&mut machine, spec);
     let case = Case {
         policy: empty_policy(),
         machine,
@@ -424,6 +437,20 @@ mod tests {
         assert!(firsts.len() > 3, "{firsts:?}");
         assert!(hogs.len() > 3 && hogs.contains("hog"), "{hogs:?}");
         assert_eq!(ticks.into_iter().collect::<Vec<_>>(), [250, 1000]);
+    }
+
+    #[test]
+    fn no_draw_is_told_from_others_by_what_takes_time() {
+        for pool in [Pool::Open, Pool::Gate, Pool::Sealed] {
+            for draw in drawn(b"k", pool, 0) {
+                assert_eq!(
+                    draw.case.machine.profile,
+                    Profile::DefaultV0,
+                    "{}",
+                    draw.name
+                );
+            }
+        }
     }
 
     #[test]

@@ -24,6 +24,9 @@ pub(super) fn table<H: Host>() -> [Line<H>; 13] {
 }
 
 fn clock<H: Host>(ctx: &mut CallCtx<'_, H>, _: [u64; 5]) -> Result<u64, Stop> {
+    if ctx.vm.config.moving_clock {
+        return Ok(ctx.host.clock_within(ctx.vm));
+    }
     Ok(ctx.host.now_ns())
 }
 

@@ -127,7 +127,8 @@ impl<H: Host> Instance<H> {
         if let Some(known) = known {
             return known as u32;
         }
-        let binding = find(&import, table, builtins).unwrap_or_else(Binding::absent);
+        let binding = find(&import, table, builtins, &self.config);
+        let binding = binding.unwrap_or_else(Binding::absent);
         let binding = match given {
             Some((argument, value)) => binding.with(argument, value),
             None if self.config.tally => Binding {
