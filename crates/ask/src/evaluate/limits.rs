@@ -15,6 +15,11 @@ use super::taken::{GroupTaken, Taken};
 const SHARE_LEAST: u64 = 10_000;
 /// A wait is long only if it is so many times that under the baseline.
 const WAIT_TIMES: u64 = 4;
+/// And only if it is longer than so many rounds: a task that waits for its turn, or until a lot
+/// falls on it, does not starve.
+const ROUNDS: u64 = 10;
+/// Tasks that sleep lose time to nobody if they wait for at most so many times as long as all.
+const USUAL_WAITS: u64 = 2;
 
 /// Lighter tasks may get so many times the CPU time of heavier ones.
 const LIGHTER_TIMES: f64 = 2.0;
@@ -138,9 +143,10 @@ pub fn beyond(limits: &Limits, base: &Taken, other: &Taken) -> Vec<(LimitKind, S
         all.push((LimitKind::Idle, words));
     }
     let poor = base.groups.iter().filter_map(|(name, usual)| {
-        let has = other.groups.get(name).map_or(0, |it| it.share);
-        let is_poor = (has as f64) < usual.share as f64 * limits.share;
-        (usual.share >= SHARE_LEAST && is_poor).then_some((name, has, usual.share))
+        let group = other.groups.get(name).copied().unwrap_or_default();
+        let (has, usual) = (group.share, usual.share);
+        let is_poor = (has as f64) < usual as f64 * limits.share && !waits_as_all(other, group);
+        (usual >= SHARE_LEAST && is_poor).then_some((name, has, usual))
     });
     if let Some((name, has, usual)) = poor.min_by_key(|(_, has, usual)| *has * 1_000_000 / usual) {
         let [has, usual] = [has, usual].map(|it| it as f64 / 10_000.0);
@@ -185,9 +191,17 @@ fn lighter_first(base: &Taken, other: &Taken) -> Option<String> {
     None
 }
 
+/// Whether these sleep, and get less because every task waits longer: others do not get what they
+/// have lost.
+fn waits_as_all(run: &Taken, group: GroupTaken) -> bool {
+    let most = Nanos::new(run.usual_wait.get().saturating_mul(USUAL_WAITS));
+    group.turn.is_some_and(|it| it <= most)
+}
+
 fn starves(limits: &Limits, usual: GroupTaken, has: GroupTaken) -> bool {
-    let times = Nanos::new(usual.longest.get().saturating_mul(WAIT_TIMES));
-    has.longest >= limits.starvation && has.longest >= times
+    let times = usual.longest.get().saturating_mul(WAIT_TIMES);
+    let rounds = usual.round.get().saturating_mul(ROUNDS);
+    has.longest >= limits.starvation && has.longest >= Nanos::new(times.max(rounds))
 }
 
 /// What `explain` says of a run that breaks a limit of this kind. A task that starves is told of
@@ -263,6 +277,8 @@ mod tests {
                 longest: Nanos::from_millis(*longest),
                 nice: i8::from(*name == "light"),
                 hungry: Nanos::new(if *name == "shell" { 0 } else { *share }),
+                turn: Some(Nanos::from_millis(if *name == "shell" { 20 } else { 5_000 })),
+                round: Nanos::from_millis(*longest / 20),
             };
             ((*name).to_owned(), taken)
         };
@@ -272,6 +288,7 @@ mod tests {
             finding: None,
             seen: None,
             idle: 0.001,
+            usual_wait: Nanos::from_millis(5),
             groups: groups.iter().map(group).collect::<BTreeMap<_, _>>(),
             instructions: 0,
             simulated: Nanos::from_secs(2),
@@ -329,8 +346,16 @@ mod tests {
         assert_eq!(kinds(&base, &starves), [LimitKind::Starvation]);
         let as_usual = taken(&[("hog", 900_000, 400), ("shell", 20_000, 20)]);
         assert_eq!(kinds(&as_usual, &starves), [], "less than four times");
+        let mut crowded = base.clone();
+        let hog = crowded.groups.get_mut("hog").unwrap();
+        hog.round = Nanos::from_millis(160);
+        assert_eq!(kinds(&crowded, &starves), [], "less than ten rounds");
         let poor = taken(&[("hog", 200_000, 100), ("shell", 20_000, 20)]);
         assert_eq!(kinds(&base, &poor), [LimitKind::Share]);
+        let mut sleeper = taken(&[("hog", 900_000, 100), ("shell", 2_000, 20)]);
+        assert_eq!(kinds(&base, &sleeper), [LimitKind::Share]);
+        sleeper.usual_wait = Nanos::from_millis(10);
+        assert_eq!(kinds(&base, &sleeper), [], "all wait as long");
         let gone = taken(&[("hog", 900_000, 100)]);
         assert_eq!(kinds(&base, &gone), [LimitKind::Share]);
         let idles = Taken {

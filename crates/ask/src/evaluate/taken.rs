@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use explain::why::{Fault, Finding, Observer, Right};
 use model::{Event, EventMask, Header, Nanos, PolicySpec, SimTime, Sink, Text};
-use stats::{LastWork, Metrics, Report};
+use stats::{GroupReport, LastWork, Metrics, Report};
 use traces::Tee;
 use workload::Group;
 
@@ -33,6 +33,8 @@ pub struct Taken {
     pub idle: f64,
     /// By the groups' own names, without their numbers.
     pub groups: BTreeMap<String, GroupTaken>,
+    /// What a wait of any task takes on average.
+    pub usual_wait: Nanos,
     /// BPF instructions.
     pub instructions: u64,
     /// Time that was simulated.
@@ -46,6 +48,11 @@ pub struct GroupTaken {
     pub share: u64,
     /// Its longest wait for a CPU, an open one at the end included.
     pub longest: Nanos,
+    /// How long its tasks wait from a wakeup to the next sleep on average; the longest time if some
+    /// never sleep.
+    pub turn: Option<Nanos>,
+    /// How long a round of all tasks that want a CPU is for one of these, by weight.
+    pub round: Nanos,
     /// Its nice value at the start.
     pub nice: i8,
     /// CPU time of each of its tasks, if none ever slept and all could run anywhere with one
@@ -149,6 +156,7 @@ impl Taking<'_> {
             finding: seen.clone().filter(is_counted),
             seen,
             idle: observer.measured().map_or(0.0, |it| it.idle_share()),
+            usual_wait: report.all.delay.mean.unwrap_or(Nanos::ZERO),
             groups: groups_of(&report, draw, &groups),
             instructions: summary.instructions,
             simulated: summary.end.since(SimTime::ZERO),
@@ -176,6 +184,7 @@ impl Taking<'_> {
             seen: None,
             idle: 0.0,
             groups: BTreeMap::new(),
+            usual_wait: Nanos::ZERO,
             instructions: 0,
             simulated: Nanos::ZERO,
         })
@@ -206,6 +215,28 @@ fn is_counted(finding: &Finding) -> bool {
 /// Operations after which a task's weight or place is not what it was born with.
 const CHANGES: [&str; 4] = ["setnice", "setpolicy", "setaffinity", "cgroup"];
 
+/// A task runs for so long at once if its policy does not say otherwise (`SCX_SLICE_DFL`).
+const SLICE: Nanos = Nanos::from_millis(20);
+
+/// What a nice value weighs: a quarter more each step.
+fn weight(nice: i8) -> f64 {
+    libm::pow(1.25, -f64::from(nice))
+}
+
+/// For how long its tasks wanted a CPU, each by its weight.
+fn wanted(row: &GroupReport) -> f64 {
+    (row.times.run.get() + row.times.wait.get()) as f64 * weight(row.nice)
+}
+
+/// How long its tasks wait from a wakeup to the next sleep; the longest time if they never sleep.
+fn turn(row: &GroupReport) -> Nanos {
+    if row.sleep.count == 0 {
+        return Nanos::new(u64::MAX);
+    }
+    let wakeups = row.wakeup.count + row.start.count;
+    Nanos::new(row.times.wait.get() / wakeups.max(1))
+}
+
 fn groups_of(report: &Report, draw: &Draw, born: &[Group]) -> BTreeMap<String, GroupTaken> {
     let text = &draw.case.workload.text;
     let stays = !CHANGES.iter().any(|it| text.contains(it));
@@ -214,11 +245,15 @@ fn groups_of(report: &Report, draw: &Draw, born: &[Group]) -> BTreeMap<String, G
         named.all(|it| it.cpus.is_none() && !it.one_each_cpu)
     };
     let mut groups: BTreeMap<String, GroupTaken> = BTreeMap::new();
-    for row in &report.groups {
-        if draw.decoys.contains(&row.name) {
-            continue;
-        }
+    let is_decoy = |row: &&GroupReport| draw.decoys.contains(&row.name);
+    let rows = || report.groups.iter().filter(|it| !is_decoy(it));
+    let sum: f64 = rows().map(wanted).sum();
+    let all = f64::from(report.machine.cpus) * report.machine.elapsed.get() as f64;
+    for row in rows() {
         let group = groups.entry(family(&row.name).to_owned()).or_default();
+        let round = SLICE.get() as f64 * sum / (weight(row.nice) * all.max(1.0));
+        group.round = group.round.max(Nanos::new(round as u64));
+        group.turn = group.turn.max(Some(turn(row)));
         let ended = row.delay.max.unwrap_or(Nanos::ZERO);
         let open = row.waiting_at_end_max.unwrap_or(Nanos::ZERO);
         group.share += row.share.0;
