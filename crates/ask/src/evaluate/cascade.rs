@@ -381,7 +381,7 @@ impl<'a> Evaluator<'a> {
                     known.draws[0] += 1;
                     continue;
                 }
-                if self.is_excused(course, kind, (stage, at, &drawn[at]), &pair.taken)? {
+                if self.is_excused(course, kind, (stage, at, &drawn[at]), pair)? {
                     continue;
                 }
                 let finding = limits::finding_of(&pair.taken, kind);
@@ -405,14 +405,17 @@ impl<'a> Evaluator<'a> {
         course: &Course<'_>,
         kind: LimitKind,
         (stage, at, draw): (Stage, usize, &Draw),
-        taken: &Taken,
+        pair: &Pair,
     ) -> anyhow::Result<bool> {
         // No shipped policy takes others below itself.
         let alike = course.alike.iter().filter(|_| draw.subs.is_empty());
         for policy in alike {
             let known = self.base(Some(policy), stage, (at, draw))?;
-            let still = beyond(&self.spec.limits, &known, taken);
-            if still.iter().all(|(it, _)| *it != kind) {
+            let (limits, both) = (&self.spec.limits, [&pair.taken, &*known]);
+            let still = beyond(limits, &known, &pair.taken);
+            if still.iter().all(|(it, _)| *it != kind)
+                && limits::takes_from_the_same(limits, kind, &pair.base, both)
+            {
                 return Ok(true);
             }
         }

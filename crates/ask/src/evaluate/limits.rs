@@ -5,6 +5,8 @@
 //! not refused for what those do that promise the same. One that declares no right promises
 //! nothing, like one that says so, and is held against all of them.
 
+use std::collections::BTreeSet;
+
 use explain::why::{Fault, Finding, Right};
 use model::Nanos;
 
@@ -127,9 +129,8 @@ pub fn beyond(limits: &Limits, base: &Taken, other: &Taken) -> Vec<(LimitKind, S
     if let Some(fault) = fault(other).filter(|_| fault(base).is_none()) {
         all.push((LimitKind::Fault, said(fault)));
     }
-    let starved = other.groups.iter().filter_map(|(name, group)| {
-        let known = base.groups.get(name).copied().unwrap_or_default();
-        starves(limits, known, *group).then_some((name, group.longest, known.longest))
+    let starved = groups(base, other).filter_map(|(name, known, group)| {
+        starves(limits, known, group).then_some((name, group.longest, known.longest))
     });
     if let Some((name, longest, usual)) = starved.max_by_key(|(_, longest, _)| *longest) {
         let words = format!("{name} waits for {longest}, under the baseline for {usual} at most");
@@ -142,13 +143,10 @@ pub fn beyond(limits: &Limits, base: &Taken, other: &Taken) -> Vec<(LimitKind, S
         );
         all.push((LimitKind::Idle, words));
     }
-    let poor = base.groups.iter().filter_map(|(name, usual)| {
-        let group = other.groups.get(name).copied().unwrap_or_default();
-        let (has, usual) = (group.share, usual.share);
-        let is_poor = (has as f64) < usual as f64 * limits.share && !waits_as_all(other, group);
-        (usual >= SHARE_LEAST && is_poor).then_some((name, has, usual))
+    let poor = groups(base, other).filter_map(|(name, known, group)| {
+        is_poor(limits, known, (other, group)).then_some((name, group.share, known.share))
     });
-    if let Some((name, has, usual)) = poor.min_by_key(|(_, has, usual)| *has * 1_000_000 / usual) {
+    if let Some((name, has, usual)) = poor.min_by_key(|(_, has, usual)| has * 1_000_000 / usual) {
         let [has, usual] = [has, usual].map(|it| it as f64 / 10_000.0);
         let words =
             format!("{name} gets {has:.1} % of all CPU time, under the baseline {usual:.1} %");
@@ -189,6 +187,45 @@ fn lighter_first(base: &Taken, other: &Taken) -> Option<String> {
         }
     }
     None
+}
+
+/// By name what the groups of either run got in both.
+fn groups<'a>(
+    base: &'a Taken,
+    other: &'a Taken,
+) -> impl Iterator<Item = (&'a str, GroupTaken, GroupTaken)> {
+    let names: BTreeSet<&String> = base.groups.keys().chain(other.groups.keys()).collect();
+    let of = |run: &Taken, name: &String| run.groups.get(name).copied().unwrap_or_default();
+    let both = move |name: &'a String| (name.as_str(), of(base, name), of(other, name));
+    names.into_iter().map(both)
+}
+
+/// Whether a shipped policy that is within the limits of `kind`, too, does the same: most groups
+/// that starve or lose under it do so under the candidate. One that starves whoever never sleeps
+/// is no excuse for starving a single group.
+#[must_use]
+pub fn takes_from_the_same(
+    limits: &Limits,
+    kind: LimitKind,
+    base: &Taken,
+    [candidate, peer]: [&Taken; 2],
+) -> bool {
+    let lose = |run: &Taken| -> BTreeSet<String> {
+        let losers = groups(base, run).filter(|(_, known, group)| match kind {
+            LimitKind::Starvation => starves(limits, *known, *group),
+            LimitKind::Share => is_poor(limits, *known, (run, *group)),
+            _ => false,
+        });
+        losers.map(|it| it.0.to_owned()).collect()
+    };
+    let (by_candidate, by_peer) = (lose(candidate), lose(peer));
+    by_peer.is_empty() || by_peer.intersection(&by_candidate).count() * 2 > by_peer.len()
+}
+
+fn is_poor(limits: &Limits, usual: GroupTaken, (run, has): (&Taken, GroupTaken)) -> bool {
+    usual.share >= SHARE_LEAST
+        && (has.share as f64) < usual.share as f64 * limits.share
+        && !waits_as_all(run, has)
 }
 
 /// Whether these sleep, and get less because every task waits longer: others do not get what they
@@ -337,6 +374,20 @@ mod tests {
         assert_eq!(kinds(&fair, &inverted), [LimitKind::Weights]);
         assert_eq!(kinds(&inverted, &inverted), []);
         assert_eq!(kinds(&inverted, &fair), [], "the heavier one may get more");
+    }
+
+    #[test]
+    fn a_policy_that_starves_many_excuses_nobody_who_starves_one() {
+        let fair = [("bound", 100_000, 50), ("hog", 300_000, 50), ("late", 100_000, 50)];
+        let base = taken(&fair);
+        let of = |shares: [u64; 3]| taken(&[0, 1, 2].map(|at| (fair[at].0, shares[at], 1_500)));
+        let (all, most, one) = (of([0; 3]), of([9_000, 9_000, 90_000]), of([0, 400_000, 90_000]));
+        let is_excused = |run| {
+            takes_from_the_same(&Limits::default(), LimitKind::Share, &base, [run, &all])
+        };
+        assert_eq!([&all, &most, &one].map(is_excused), [true, true, false]);
+        let none = takes_from_the_same(&Limits::default(), LimitKind::Share, &base, [&one, &base]);
+        assert!(none, "it is within the limits of one that takes from nobody");
     }
 
     #[test]
