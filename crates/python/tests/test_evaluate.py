@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 import runpy
+import subprocess
+import sys
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -101,6 +107,65 @@ def test_openevolve_searches_with_recorded_proposals(
     assert scores[:3] == [0, -1, -1] and scores[3] < 0 < scores[4]
     assert "slice_ns, 2000000," in best
     assert "NO_QUEUE" in artifacts[1] and "`fault`" in artifacts[2]
+
+
+class RecordedModel(ThreadingHTTPServer):
+    """Stands in for a model: answers chats with recorded proposals, in their order."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.prompts: list[str] = []
+        prompts = self.prompts
+
+        class Chat(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                prompts.append(self.rfile.read(int(self.headers["content-length"])).decode())
+                text = texts[(len(prompts) - 1) % len(texts)]
+                message = {"role": "assistant", "content": f"```c\n{text}\n```"}
+                choice = {"index": 0, "finish_reason": "stop", "message": message}
+                reply = {"object": "chat.completion", "id": "1", "created": 1, "model": "recorded"}
+                body = json.dumps({**reply, "choices": [choice]}).encode()
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        super().__init__(("127.0.0.1", 0), Chat)
+
+
+CONFIG = """
+diff_based_evolution: false
+random_seed: 1
+file_suffix: ".bpf.c"
+language: c
+max_code_length: 100000
+llm: {{api_base: "http://127.0.0.1:{port}/v1", api_key: none, models: [{{name: recorded}}]}}
+database: {{num_islands: 1}}
+evaluator: {{cascade_thresholds: [-0.5], parallel_evaluations: 1}}
+"""
+
+
+def test_openevolves_own_loop_ends_with_the_best_of_recorded_proposals(source: str) -> None:
+    pytest.importorskip("openevolve")
+    with RecordedModel(proposed(source)) as model:
+        threading.Thread(target=model.serve_forever, daemon=True).start()
+        Path("config.yaml").write_text(CONFIG.format(port=model.server_port))
+        words = ["fifo.bpf.c", str(EXAMPLES / "openevolve_evaluator.py"), "--output", "out"]
+        words += ["--config", "config.yaml", "--iterations", str(len(PROPOSALS))]
+        subprocess.run(
+            [sys.executable, "-m", "openevolve.cli", *words],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+        )
+        model.shutdown()
+    best = Path("out/best")
+    assert json.loads((best / "best_program_info.json").read_text())["metrics"]["valid"] == 1
+    assert "slice_ns, 2000000," in (best / "best_program.c").read_text()
+    assert len(model.prompts) == len(PROPOSALS)
+    assert [p for p in model.prompts if "against the baseline" in p or "Refused at" in p]
 
 
 def test_gepa_searches_with_recorded_proposals(source: str) -> None:
