@@ -114,8 +114,11 @@ ALL = {name: 1 for name in "abcdefghijklmnopqr"}
         # Neither is worth anything without the other.
         (lambda knobs: 100 - 50 * ("b" in knobs and "p" in knobs), 200, "bp"),
         (lambda knobs: 100 - 30 * ("b" in knobs) - 20 * ("p" in knobs) - ("c" in knobs), 200, "bp"),
+        # Few runs: halves.
+        (lambda knobs: 100 - 50 * ("k" in knobs), 20, "k"),
+        (lambda knobs: 100 - 50 * ("b" in knobs and "p" in knobs), 20, "".join(ALL)),
         # Nothing is known of what was not run.
-        (lambda knobs: 100 - 50 * ("k" in knobs), 20, "".join(ALL)),
+        (lambda knobs: 100 - 50 * ("k" in knobs), 3, "".join(ALL)),
         # Most of what one knob would lose another one has.
         (lambda knobs: 100 - 50 * bool({"d", "m"} & set(knobs)), 300, "d"),
     ],
