@@ -300,6 +300,11 @@ const WRONG: &[(&str, i32, &str)] = &[
     ),
     ("runslice evaluate e.toml --seal", 2, "--secret"),
     (
+        "runslice evaluate e.toml fifo eevdf --seal -d sealed --secret 3 3< key",
+        2,
+        "6 draws cannot show any of 2 nominees better, only of 1",
+    ),
+    (
         "runslice evaluate e.toml --gate --seal --secret 3 3< short",
         2,
         "cannot be used with",

@@ -18,7 +18,7 @@ use model::{Advised, PolicySpec};
 use show::Format;
 use show::evaluation::{self, CandidateDocument, EvaluationFrame, SealedDocument};
 use show::format::MEASURED;
-use stats::compare::Settings;
+use stats::compare::{Settings, runs_to_decide};
 
 use crate::computer::COMPUTER;
 use crate::exit::{Status, UsageError};
@@ -228,19 +228,29 @@ impl<'a> Search<'a> {
         evaluator: &Evaluator<'_>,
     ) -> anyhow::Result<Vec<(String, Option<f64>, PolicySpec)>> {
         let named = &self.request.candidates;
+        let draws = self.spec.draws;
+        // The key is spent, whatever comes of it.
+        let level = Settings::default().level();
+        let can_decide = |it: &usize| runs_to_decide(*it, true, level) <= draws as usize;
+        let most = (1..=NOMINEES).rev().find(can_decide).unwrap_or(1);
         let count = named.len().max(self.kept.ledger.best.len());
         let message = match (count, named.len()) {
             (0, _) => Some("the search has no candidate yet".to_owned()),
             (_, more) if more > NOMINEES => {
                 Some(format!("{more} nominees are more than {NOMINEES}"))
             }
+            (_, more) if more > most => Some(format!(
+                "{draws} draws cannot show any of {more} nominees better, only of {most}"
+            )),
             _ => None,
         };
         if let Some(message) = message {
-            return Err(UsageError::new(Advised::new(message, "name one to five")).into());
+            return Err(
+                UsageError::new(Advised::new(message, format!("name at most {most}"))).into(),
+            );
         }
         if named.is_empty() {
-            let best = self.kept.ledger.best.iter();
+            let best = self.kept.ledger.best.iter().take(most);
             let best = best.map(|it| {
                 let policy = policy::find(&COMPUTER, &self.kept.path_of(it))?;
                 Ok((it.candidate.clone(), Some(it.score), policy))
