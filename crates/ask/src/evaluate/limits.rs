@@ -314,7 +314,11 @@ mod tests {
                 longest: Nanos::from_millis(*longest),
                 nice: i8::from(*name == "light"),
                 hungry: Nanos::new(if *name == "shell" { 0 } else { *share }),
-                turn: Some(Nanos::from_millis(if *name == "shell" { 20 } else { 5_000 })),
+                turn: Some(Nanos::from_millis(if *name == "shell" {
+                    20
+                } else {
+                    5_000
+                })),
                 round: Nanos::from_millis(*longest / 20),
             };
             ((*name).to_owned(), taken)
@@ -378,16 +382,26 @@ mod tests {
 
     #[test]
     fn a_policy_that_starves_many_excuses_nobody_who_starves_one() {
-        let fair = [("bound", 100_000, 50), ("hog", 300_000, 50), ("late", 100_000, 50)];
+        let fair = [
+            ("bound", 100_000, 50),
+            ("hog", 300_000, 50),
+            ("late", 100_000, 50),
+        ];
         let base = taken(&fair);
         let of = |shares: [u64; 3]| taken(&[0, 1, 2].map(|at| (fair[at].0, shares[at], 1_500)));
-        let (all, most, one) = (of([0; 3]), of([9_000, 9_000, 90_000]), of([0, 400_000, 90_000]));
-        let is_excused = |run| {
-            takes_from_the_same(&Limits::default(), LimitKind::Share, &base, [run, &all])
-        };
+        let (all, most, one) = (
+            of([0; 3]),
+            of([9_000, 9_000, 90_000]),
+            of([0, 400_000, 90_000]),
+        );
+        let is_excused =
+            |run| takes_from_the_same(&Limits::default(), LimitKind::Share, &base, [run, &all]);
         assert_eq!([&all, &most, &one].map(is_excused), [true, true, false]);
         let none = takes_from_the_same(&Limits::default(), LimitKind::Share, &base, [&one, &base]);
-        assert!(none, "it is within the limits of one that takes from nobody");
+        assert!(
+            none,
+            "it is within the limits of one that takes from nobody"
+        );
     }
 
     #[test]

@@ -245,9 +245,8 @@ impl<'a> Search<'a> {
             _ => None,
         };
         if let Some(message) = message {
-            return Err(
-                UsageError::new(Advised::new(message, format!("name at most {most}"))).into(),
-            );
+            let advice = format!("name at most {most}");
+            return Err(UsageError::new(Advised::new(message, advice)).into());
         }
         if named.is_empty() {
             let best = self.kept.ledger.best.iter().take(most);
