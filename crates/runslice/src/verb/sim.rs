@@ -2,6 +2,7 @@
 
 mod audit;
 mod books;
+mod open;
 mod waits;
 
 use std::io::Write as _;
@@ -128,6 +129,11 @@ pub struct Sim {
     #[arg(long, value_name = "FILE", conflicts_with = "runs")]
     trace: Option<PathBuf>,
 
+    /// Show the trace of the first policy in ui.perfetto.dev, at the address that is printed. The
+    /// page takes it from this computer, once, and sends it nowhere.
+    #[arg(long, requires = "trace")]
+    open: bool,
+
     /// End with status 3 if a task waits so long for a CPU, for example `--fail-on wait=1s`. The
     /// tasks are named. `explain` says why. May be repeated.
     ///
@@ -174,6 +180,9 @@ impl Sim {
             }
             () if self.timeline.is_some() && !is_for_people => {
                 "--timeline draws on standard output: leave out --format and --output"
+            }
+            () if self.open && self.trace.as_deref().is_some_and(output::is_standard) => {
+                "--open shows a file: name one with --trace"
             }
             () => return Ok(()),
         };
@@ -291,6 +300,10 @@ pub fn run(request: &Sim) -> anyhow::Result<Status> {
         if let Some(words) = kernel::elsewhere(&spec.policy.object, spec.machine.kernel) {
             say("runslice", &format!("{}: {words}", spec.policy.name));
         }
+    }
+    if let Some(trace) = request.trace.as_ref().filter(|_| request.open) {
+        let name = &specs[0].policy.name;
+        open::show(&output::path_for(trace, name, specs.len() > 1))?;
     }
     Ok(if starved { Status::Ejected } else { ejected })
 }
