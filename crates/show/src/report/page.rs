@@ -159,7 +159,7 @@ fn pictures(parts: &[PagePart<'_>], answers: &[Answer], headings: &[String]) -> 
     }
     // The first lines say the values of a run that stands alone.
     let is_alone = sets.len() == 1 && sets[0].runs < 2;
-    charts.retain(|chart| !chart.body.is_empty() && !(is_alone && chart.id == "runs"));
+    charts.retain(|chart| !(chart.body.is_empty() || is_alone && chart.id == "runs"));
     charts
 }
 
