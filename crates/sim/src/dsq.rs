@@ -5,8 +5,8 @@
 //! of 6.18's
 //! `kernel/sched/ext.c`, `dispatch_enqueue()` and `bpf_iter_scx_dsq_*()`.
 
-use std::cell::Cell;
-use std::collections::HashMap;
+mod names;
+
 use std::num::NonZero;
 
 use model::{CpuId, TaskId};
@@ -14,13 +14,11 @@ use model::{CpuId, TaskId};
 use crate::flags;
 use crate::schedulers::{PerSched, SchedId};
 use crate::sorted::{QueueKey, Sorted};
+use names::Names;
 
 /// A queue's place in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DsqIndex(pub u32);
-
-/// Queues that are found without a search.
-const FOUND: usize = 64;
 
 /// Nothing follows.
 const NIL: u32 = u32::MAX;
@@ -121,53 +119,6 @@ pub struct Dsqs {
     in_globals: u32,
 }
 
-/// The queues of one scheduler, by their numbers.
-#[derive(Clone)]
-struct Names {
-    /// Never walked: its order differs from process to process.
-    by_id: HashMap<u64, DsqIndex, bpf::Keyed>,
-    /// The queue that was looked for last, if it exists: most policies have few.
-    last_found: Cell<Option<(u64, DsqIndex)>>,
-    /// Those before it, by the last bits of their numbers: other policies have one for each CPU.
-    found: [Cell<Option<(u64, DsqIndex)>>; FOUND],
-}
-
-impl Names {
-    fn new() -> Self {
-        Self {
-            by_id: HashMap::default(),
-            last_found: Cell::new(None),
-            found: std::array::from_fn(|_| Cell::new(None)),
-        }
-    }
-
-    #[inline(always)]
-    fn find(&self, id: u64) -> Option<DsqIndex> {
-        match self.last_found.get() {
-            Some((last, dsq)) if last == id => Some(dsq),
-            _ => self.look_up(id),
-        }
-    }
-
-    #[inline(never)]
-    fn look_up(&self, id: u64) -> Option<DsqIndex> {
-        let place = &self.found[id as usize % FOUND];
-        let dsq = match place.get() {
-            Some((found, dsq)) if found == id => dsq,
-            _ => *self.by_id.get(&id)?,
-        };
-        place.set(Some((id, dsq)));
-        self.last_found.set(Some((id, dsq)));
-        Some(dsq)
-    }
-
-    fn forget(&mut self, id: u64) {
-        self.by_id.remove(&id);
-        self.found[id as usize % FOUND].set(None);
-        self.last_found.set(None);
-    }
-}
-
 impl Dsq {
     /// An empty queue.
     const fn new(id: u64) -> Self {
@@ -264,12 +215,12 @@ impl Dsqs {
 
     /// Creates the queue `id` of `sched`; `None` if it has one.
     pub fn create(&mut self, sched: SchedId, id: u64) -> Option<DsqIndex> {
-        if self.names[sched].by_id.contains_key(&id) {
+        if self.names[sched].find(id).is_some() {
             return None;
         }
         let dsq = DsqIndex(u32::try_from(self.queues.len()).expect("fewer than 2^32 queues"));
         self.queues.push(Dsq::new(id));
-        self.names[sched].by_id.insert(id, dsq);
+        self.names[sched].add(id, dsq);
         Some(dsq)
     }
 
@@ -292,7 +243,7 @@ impl Dsqs {
     pub fn destroy(&mut self, sched: SchedId, dsq: DsqIndex) {
         assert_eq!(self.len(dsq), 0, "destroyed queue holds tasks");
         let id = self.queue(dsq).id;
-        self.names[sched].forget(id);
+        self.names[sched].remove(id);
     }
 
     /// Makes room for task number `task`.

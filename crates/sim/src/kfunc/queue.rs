@@ -6,7 +6,7 @@ use super::{Ctx, Line, Return, changed, note_place, s32, task};
 use crate::buffer::Buffered;
 use crate::context::Directly;
 use crate::counters::Counter;
-use crate::dsq::Dsqs;
+use crate::dsq::{DsqIndex, Dsqs};
 use crate::flags::{self, enq, errno, kf};
 use crate::machine::Machine;
 use crate::task::{Carried, Direct, OpsState};
@@ -95,14 +95,11 @@ fn destroy(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
 #[inline(always)]
 fn nr_queued(ctx: &mut Ctx<'_>, [id, ..]: [u64; 5]) -> Return {
     let machine = &mut *ctx.host;
-    let dsq = match id {
-        flags::dsq::LOCAL => Some(machine.dsqs.local(machine.turn.exec)),
-        on if on & flags::dsq::LOCAL_ON == flags::dsq::LOCAL_ON => {
-            let number = (on & flags::dsq::CPU_MASK) as u32;
-            let cpu = machine.cpu_meant(number.into());
-            cpu.map(|cpu| machine.dsqs.local(cpu))
-        }
-        user => machine.dsqs.user(machine.caller(), user),
+    // A policy may ask for each CPU's queue, one after another.
+    let dsq = if id & flags::dsq::BUILTIN == 0 {
+        machine.dsqs.user(machine.caller(), id)
+    } else {
+        machine.local_meant(id)
     };
     Ok(s32(dsq.map_or(errno::ENOENT, |dsq| {
         i64::from(machine.dsqs.len(dsq))
@@ -238,6 +235,20 @@ fn insert_no_task(ctx: &mut Ctx<'_>, p: u64) -> Return {
 }
 
 impl Machine {
+    /// The local queue that a built-in number stands for; `None` of one that has no length.
+    #[inline(never)]
+    fn local_meant(&mut self, id: u64) -> Option<DsqIndex> {
+        if id == flags::dsq::LOCAL {
+            return Some(self.dsqs.local(self.turn.exec));
+        }
+        if id & flags::dsq::LOCAL_ON != flags::dsq::LOCAL_ON {
+            return None;
+        }
+        let number = (id & flags::dsq::CPU_MASK) as u32;
+        let cpu = self.cpu_meant(number.into());
+        cpu.map(|cpu| self.dsqs.local(cpu))
+    }
+
     /// The idle task is a task too, but never one that waits for a dispatch.
     fn insert_idle_task(&mut self, cpu: model::CpuId) {
         let context = self.turn.contexts.innermost();
