@@ -144,11 +144,11 @@ impl Anchor {
             let mode = fstat(it).map(|it| it.st_mode);
             mode.is_ok_and(|it| rustix::fs::FileType::from_raw_mode(it).is_file())
         };
-        let file = match found.ok().filter(is_file) {
+        let (file, before) = match found.ok().filter(is_file) {
             // Kept, so that whoever has it open reads what is true now.
             Some(file) => {
-                rustix::fs::ftruncate(&file, 0)?;
-                file
+                let before = u64::try_from(fstat(&file)?.st_size).unwrap_or(0);
+                (file, before)
             }
             None => {
                 match rustix::fs::unlinkat(&folder.0, last, AtFlags::empty()) {
@@ -156,10 +156,18 @@ impl Anchor {
                     Err(error) => return Err(error.into()),
                 }
                 let new = write | OFlags::CREATE | OFlags::EXCL;
-                folder.open(last, new, Mode::from_raw_mode(0o644))?
+                (folder.open(last, new, Mode::from_raw_mode(0o644))?, 0)
             }
         };
-        std::fs::File::from(file).write_all(content)
+        let mut file = std::fs::File::from(file);
+        file.write_all(content)?;
+        // Emptied first, a file gives back a block that it takes again at once: on a file system
+        // that tells its disk of each one, who does that waits for the disk.
+        let len = content.len() as u64;
+        if before > len {
+            rustix::fs::ftruncate(&file, len)?;
+        }
+        Ok(())
     }
 
     /// Removes a file, or an empty folder; what is not there is no error.
@@ -212,6 +220,7 @@ fn or_itself(path: &Path) -> &Path {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::unix::fs::FileExt as _;
     use std::os::unix::fs::symlink;
 
     /// One that leads outside is refused too, but by `RESOLVE_BENEATH`.
@@ -243,5 +252,21 @@ mod tests {
         assert!(!folder.join("named").is_symlink());
         assert_eq!(fs::read_to_string(folder.join("real/file")).unwrap(), "kept");
         assert_eq!(fs::read_dir(folder.join("real")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_written_again_has_the_new_content_alone_for_who_has_it_open_too() {
+        let folder = folder::OwnFolder::new().unwrap();
+        let anchor = Anchor::at(folder.path()).unwrap();
+        let name = Path::new("stat");
+        anchor.write(name, b"first").unwrap();
+        let open = fs::File::open(folder.join("stat")).unwrap();
+        for content in ["second, which is longer", "third", "", "fourth"] {
+            anchor.write(name, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(folder.join("stat")).unwrap(), content);
+            let mut seen = [0; 64];
+            let len = open.read_at(&mut seen, 0).unwrap();
+            assert_eq!(&seen[..len], content.as_bytes());
+        }
     }
 }
