@@ -107,6 +107,18 @@ impl Range {
     }
 }
 
+/// What a callback has read: the last access to each range, its number and its operation.
+type LastReads = BTreeMap<Range, (u64, u32)>;
+
+/// What a race says of the access that writes.
+#[derive(Clone, Copy, Debug)]
+struct Writing {
+    /// The read of its bytes before it in the same callback.
+    read: Option<u32>,
+    point: u64,
+    at: SimTime,
+}
+
 /// An access to memory.
 #[derive(Clone, Debug)]
 struct Touch {
@@ -189,7 +201,7 @@ pub(crate) struct Races {
     /// What lies at an address, as far as it was asked.
     pub(crate) names: BTreeMap<u64, Option<String>>,
     /// Of each turn: the callback, and what it has read.
-    reads: BTreeMap<usize, (u64, BTreeMap<Range, u32>)>,
+    reads: BTreeMap<usize, (u64, LastReads)>,
     /// Turns that wait in front of a write.
     paused: BTreeMap<usize, Paused>,
     seen: BTreeMap<Pair, Seen>,
@@ -327,7 +339,7 @@ impl Races {
         }
         let read = match access.kind {
             AccessKind::Load => {
-                reads.1.entry(range).or_insert(access.at);
+                reads.1.insert(range, (point, access.at));
                 None
             }
             AccessKind::Store => read_before(&reads.1, range),
@@ -379,18 +391,17 @@ impl Races {
             } else {
                 RaceClass::TwoWriters
             };
-            let writes = Touch {
+            let writes = Writing {
+                read: paused.read,
                 point: paused.point,
                 at: paused.at,
-                read: paused.read,
-                ..touch.clone()
             };
             let met = MetWrite {
                 stopped: paused.cpu,
                 wrote: touch.cpu,
                 time: self.now,
             };
-            self.note(pair, class, &writes, |seen| {
+            self.note(pair, class, writes, |seen| {
                 seen.met.get_or_insert(met);
             });
         }
@@ -455,7 +466,12 @@ impl Races {
             other: other.op,
             address: writes.range.begin,
         };
-        self.note(pair, class, writes, |seen| {
+        let writing = Writing {
+            read: writes.read,
+            point: writes.point,
+            at: writes.at,
+        };
+        self.note(pair, class, writing, |seen| {
             seen.by_order |= order;
             seen.by_locks |= locks;
             seen.count += 1;
@@ -466,7 +482,7 @@ impl Races {
         &mut self,
         pair: Pair,
         class: RaceClass,
-        writes: &Touch,
+        writes: Writing,
         change: impl FnOnce(&mut Seen),
     ) {
         let is_full = self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&pair);
@@ -484,6 +500,11 @@ impl Races {
             at: writes.at,
             met: None,
         });
+        // The same two lines may meet in callbacks in which the one has read before, and in others.
+        if class < seen.class {
+            seen.class = class;
+            (seen.read, seen.point, seen.at) = (writes.read, writes.point, writes.at);
+        }
         change(seen);
     }
 
@@ -509,6 +530,10 @@ impl Races {
             };
             match found.iter_mut().find(same) {
                 Some(known) => {
+                    // Its lines are told: those of the worst one.
+                    if race.class < known.class || known.reads.is_none() {
+                        known.reads.clone_from(&race.reads);
+                    }
                     known.count += race.count;
                     known.by_order |= race.by_order;
                     known.by_locks |= race.by_locks;
@@ -528,11 +553,12 @@ impl Races {
     }
 }
 
-/// The read of bytes of `range` in a callback, of those that it has done.
-fn read_before(reads: &BTreeMap<Range, u32>, range: Range) -> Option<u32> {
-    let mut near = reads.range(range.near());
-    let met = near.find(|(read, _)| read.meets(range));
-    met.map(|(_, at)| *at)
+/// The last read of bytes of `range` in a callback, of those that it has done.
+fn read_before(reads: &LastReads, range: Range) -> Option<u32> {
+    let near = reads.range(range.near());
+    let met = near.filter(|(read, _)| read.meets(range));
+    let last = met.map(|(_, read)| *read).max();
+    last.map(|(_, op)| op)
 }
 
 fn join(into: &mut Clock, other: &Clock) {
@@ -677,6 +703,55 @@ mod tests {
         };
         assert_eq!(met, [expected], "by the write alone, not by the read");
         assert_eq!(found[0].class, RaceClass::LostUpdate);
+    }
+
+    /// CPU 1 writes before each of these accesses of CPU 0, which are in callbacks of these numbers
+    /// and have their operations: what is told of the write 5, and the operation that reads.
+    fn told(steps: &[(u64, AccessKind, u32)]) -> (RaceClass, Option<u32>) {
+        let mut races = Races::new(2);
+        races.names.insert(WORD, Some("x".to_owned()));
+        let none = BTreeSet::new();
+        let mut look = |(cpu, point), call, kind, at| {
+            let access = Access {
+                at,
+                kind,
+                address: WORD,
+                bytes: 8,
+            };
+            let turn = (usize::from(cpu), call);
+            races.look(&access, (CpuId(cpu), point), turn, &none);
+        };
+        for (point, (call, kind, at)) in (1..).zip(steps) {
+            look((1, point), 100, AccessKind::Store, 9);
+            look((0, point), *call, *kind, *at);
+        }
+        let found = races.found(|op| {
+            Some(SourceLine {
+                file: None,
+                line: op,
+                function: String::new(),
+            })
+        });
+        let writes = |race: &&FoundRace| race.writes.as_ref().is_some_and(|it| it.line == 5);
+        let race = found.iter().find(writes).expect("a race of the write");
+        (race.class, race.reads.as_ref().map(|it| it.line))
+    }
+
+    #[test]
+    fn the_last_read_before_a_write_is_told() {
+        use AccessKind::{Load, Store};
+        let steps = [(1, Load, 3), (1, Load, 4), (1, Store, 5)];
+        assert_eq!(told(&steps), (RaceClass::LostUpdate, Some(4)));
+        // A line that looks twice.
+        let steps = [(1, Load, 3), (1, Load, 4), (1, Load, 3), (1, Store, 5)];
+        assert_eq!(told(&steps), (RaceClass::LostUpdate, Some(3)));
+    }
+
+    #[test]
+    fn lines_that_lose_an_update_in_some_callbacks_are_told_with_what_they_read() {
+        use AccessKind::{Load, Store};
+        let steps = [(1, Store, 5), (2, Load, 4), (2, Store, 5)];
+        assert_eq!(told(&steps), (RaceClass::LostUpdate, Some(4)));
     }
 
     #[test]
