@@ -7,17 +7,21 @@ pub use range::Range;
 
 use anyhow::Context as _;
 use explain::why::{Fault, Finding};
-use model::{Advised, PolicySpec};
+use model::{Advised, Interleave, Nanos, PolicySpec};
 use workload::{RunSpec, generate};
 
 use crate::error::{Error, UsageError};
 use crate::kernel;
 use crate::machine::MachineChange;
 use crate::policy::FoundPolicy;
+use crate::races::{Races, RacingVariable};
 use crate::services::Services;
 use crate::shrink::Case;
 use crate::unset;
 use crate::violation::{self, Property};
+
+/// Races are looked for in so much of a trial's run: two detectors look at each access.
+const RACES_FOR: Nanos = Nanos::from_millis(50);
 
 /// Hunts for faults of a policy.
 #[derive(Clone, Debug)]
@@ -94,6 +98,43 @@ impl Hunt {
         number: u64,
     ) -> Result<Option<(Case, Finding)>, Error> {
         Ok(self.tried(services, number)?)
+    }
+
+    /// Looks for races in the first 50 ms of a trial's run, on variables that are not `known`. Each
+    /// is with its run, which has the stall that shows the race, if one does.
+    ///
+    /// # Errors
+    /// When the policy is bad.
+    pub fn races(
+        &self,
+        services: &Services<'_>,
+        number: u64,
+        known: &[String],
+    ) -> Result<Vec<(Case, RacingVariable)>, Error> {
+        Ok(self.racing(services, number, known)?)
+    }
+
+    fn racing(
+        &self,
+        services: &Services<'_>,
+        number: u64,
+        known: &[String],
+    ) -> anyhow::Result<Vec<(Case, RacingVariable)>> {
+        let drawn = (self.seed, number, true);
+        let mut case = self.range.case(services, &self.policy, drawn)?;
+        case.duration = Some(case.duration.unwrap_or(RACES_FOR).min(RACES_FOR));
+        let look = Races {
+            spec: case.spec(services).context("the load of a trial")?,
+            accepted: known.to_vec(),
+        };
+        let found = look.others(services)?.into_iter();
+        let with_run = found.map(|variable| {
+            let mut case = case.clone();
+            let shown = variable.shown.as_ref();
+            case.machine.interleave = shown.map(|it| Interleave::At(vec![it.stall]));
+            (case, variable)
+        });
+        Ok(with_run.collect())
     }
 
     /// What a search must have in common with the one that it continues.

@@ -103,6 +103,33 @@ pub fn met(spec: &RunSpec, options: sim::Options) -> anyhow::Result<Vec<MetRace>
     Ok(met.collect())
 }
 
+/// Races by their variables, in the order of the worst of each.
+fn by_variable(races: Vec<FoundRace>) -> Vec<RacingVariable> {
+    let mut variables: Vec<RacingVariable> = Vec::new();
+    for race in races {
+        let known = variables.iter_mut();
+        let mut known = known.filter(|it| it.worst().variable == race.variable);
+        match known.next() {
+            Some(known) => known.pairs.push(race),
+            None => variables.push(RacingVariable {
+                pairs: vec![race],
+                shown: None,
+            }),
+        }
+    }
+    variables
+}
+
+/// What a class is called.
+#[must_use]
+pub const fn word(class: RaceClass) -> &'static str {
+    match class {
+        RaceClass::LostUpdate => "lost update",
+        RaceClass::TwoWriters => "two writers",
+        RaceClass::Reader => "read while it is written",
+    }
+}
+
 /// A line of a policy, for people.
 #[must_use]
 pub fn place(line: Option<&SourceLine>) -> String {
@@ -137,18 +164,7 @@ impl Races {
 
     fn answer(&self, services: &Services<'_>) -> anyhow::Result<RaceReport> {
         let (found, exit) = self.run(services, Vec::new(), None)?;
-        let mut variables: Vec<RacingVariable> = Vec::new();
-        for race in found.races {
-            let known = variables.iter_mut();
-            let mut known = known.filter(|it| it.worst().variable == race.variable);
-            match known.next() {
-                Some(known) => known.pairs.push(race),
-                None => variables.push(RacingVariable {
-                    pairs: vec![race],
-                    shown: None,
-                }),
-            }
-        }
+        let mut variables = by_variable(found.races);
         self.check_accepted(&variables)?;
         let is_accepted = |it: &RacingVariable| self.accepted.contains(&it.worst().variable);
         let accepted = variables.extract_if(.., |it| is_accepted(it));
@@ -162,6 +178,18 @@ impl Races {
             accesses: found.points,
             exit,
         })
+    }
+
+    /// The variables on which callbacks race, without those of `accepted`, which races of another
+    /// run have named.
+    pub(crate) fn others(&self, services: &Services<'_>) -> anyhow::Result<Vec<RacingVariable>> {
+        let (found, _) = self.run(services, Vec::new(), None)?;
+        let mut variables = by_variable(found.races);
+        variables.retain(|it| !self.accepted.contains(&it.worst().variable));
+        for variable in &mut variables {
+            variable.shown = self.show(services, variable)?;
+        }
+        Ok(variables)
     }
 
     /// Refuses a name that no variable of the policy can have: its race would never be accepted.

@@ -100,6 +100,29 @@ fn an_order_that_loses_a_task_is_told_as_text_and_as_json() {
 }
 
 #[test]
+fn a_hunt_for_races_tells_each_variable_once_and_keeps_a_run_that_shows_it() {
+    let folder = Folder::new("hunt");
+    let hunt = |options: &str, status| {
+        let line = format!("hunt {options} -w a-load-of-four.toml --trials 2 --kernel 6.18");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &words, status).0
+    };
+    let text = hunt("places-open.bpf.o --races", 3);
+    assert_eq!(text.matches("tail: lost update\n").count(), 1, "{text}");
+    let (_, again) = text.split_once("shown by:   ").expect("a command");
+    let file = again.split_whitespace().nth(2).expect("a file");
+    assert!(folder.0.join(file).is_file(), "{file}");
+    let document = json(&hunt("places-open.bpf.o --races --json -o other", 3));
+    let races = document["races"].as_array().expect("races");
+    let is_tail = |race: &&Value| race["variable"] == "tail";
+    let tail = races.iter().find(is_tail).expect("the race");
+    assert_eq!(tail["class"], "lost update");
+    assert!(document["found"].as_array().is_some_and(Vec::is_empty), "no fault");
+    let text = hunt("places-open.bpf.o -o without", 0);
+    assert!(!text.contains("racing"), "{text}");
+}
+
+#[test]
 fn orders_end_with_their_time_and_say_how_far_they_came() {
     let folder = Folder::new("time");
     let (text, _) = folder.check("places-atomic.bpf.o --orders --duration 20ms --for 1ns", 0);

@@ -1,6 +1,7 @@
 //! `runslice hunt POLICY`: random machines and loads, until one shows a fault.
 
 mod asked;
+mod races;
 mod state;
 
 use std::io::Write as _;
@@ -29,6 +30,7 @@ use crate::shrink::{LONGEST, shrink};
 use crate::violation::{self, Property, Signature};
 use crate::{input, interrupt, look, output, wall_time, workload_arg};
 
+use races::HuntedRaces;
 use state::{HuntState, Hunted};
 
 /// Arguments of `runslice hunt`.
@@ -72,6 +74,11 @@ pub struct Hunt {
     /// Without it, only a task that starves and an ejection count.
     #[arg(long, value_name = "PROPERTY", value_parser = Property::parse)]
     property: Vec<Property>,
+
+    /// Also look for races between callbacks in the first 50 ms of each trial, as `check --races`
+    /// does, and tell each variable once. No race ends the search. See docs/races.md.
+    #[arg(long, conflicts_with = "like")]
+    races: bool,
 
     /// Right by which shares of the CPUs are judged: weight, cgroup, rank, deadline or none.
     /// Default: the one that the policy declares in its section `right`.
@@ -139,6 +146,7 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
         folder,
         until: request.length.map(|length| Instant::now() + length),
         reports: Vec::new(),
+        races: request.races.then(HuntedRaces::default),
     };
     if let Some(like) = &hunter.question.range.like {
         say("hunt", &format!("looks for {}", like.text()));
@@ -148,7 +156,8 @@ pub fn run(request: &Hunt) -> anyhow::Result<Status> {
     let before = state.hunted.len();
     hunter.search(&mut state)?;
     hunter.report(&state, before)?;
-    Ok(if state.hunted.is_empty() {
+    let has_race = hunter.races.as_ref().is_some_and(HuntedRaces::has_shown);
+    Ok(if state.hunted.is_empty() && !has_race {
         Status::Done
     } else {
         Status::Ejected
@@ -208,6 +217,7 @@ struct Hunter<'a> {
     folder: PathBuf,
     until: Option<Instant>,
     reports: Vec<Report>,
+    races: Option<HuntedRaces>,
 }
 
 impl Hunter<'_> {
@@ -244,13 +254,22 @@ impl Hunter<'_> {
         while !self.is_over(state) {
             let begin = state.next;
             let numbers: Vec<u64> = (begin..(begin + ROUND).min(self.request.trials)).collect();
+            let known = self.races.as_ref().map(HuntedRaces::known);
+            let question = &self.question;
             let trial = |number: &u64| {
-                let found = self.question.trial(&COMPUTER, *number);
-                found.map_err(ask::Error::into_cause)
+                let found = question.trial(&COMPUTER, *number);
+                let found = found.map_err(ask::Error::into_cause)?;
+                let races = known.as_deref().map_or(Ok(Vec::new()), |known| {
+                    question.races(&COMPUTER, *number, known)
+                });
+                anyhow::Ok((found, races.map_err(ask::Error::into_cause)?))
             };
             let results = COMPUTER.map(&numbers, self.request.jobs(), "trials", trial)?;
-            for (number, result) in numbers.into_iter().zip(results) {
+            for (number, (result, races)) in numbers.into_iter().zip(results) {
                 state.next = number + 1;
+                if let Some(all) = &mut self.races {
+                    all.take(number, races, &self.folder)?;
+                }
                 if let Some((case, finding)) = result {
                     self.take(state, number, &case, finding)?;
                     if !self.request.all {
@@ -374,13 +393,16 @@ impl Hunter<'_> {
                 json!({ "fault": it.fault, "trial": it.trial, "capsule": file })
             });
             let found: Vec<_> = all.collect();
-            let document = json!({
+            let mut document = json!({
                 "policy": self.question.policy.name,
                 "like": self.request.like,
                 "seed": self.request.seed,
                 "trials": state.next,
                 "found": found,
             });
+            if let Some(races) = &self.races {
+                document["races"] = races.document();
+            }
             writeln!(to, "{document:#}")?;
             return Ok(to.flush()?);
         }
@@ -404,6 +426,9 @@ impl Hunter<'_> {
             };
             let trials = crate::report::counted(state.next, "trial");
             writeln!(to, "{name}: {fault} in {trials}.")?;
+        }
+        if let Some(races) = &self.races {
+            races.write(&mut to, &self.question.policy.name)?;
         }
         to.flush()?;
         if self

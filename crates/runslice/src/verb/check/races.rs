@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ask::error::UsageError;
 use ask::orders::SHORT;
-use ask::races::{RaceReport, Races, RacingVariable, place};
+use ask::races::{RaceReport, Races, RacingVariable, place, word};
 use clap::Args;
 use model::{Advised, Nanos, Stall};
 use serde_json::{Value, json};
@@ -159,14 +159,6 @@ fn accepted(file: Option<&Path>) -> anyhow::Result<Vec<String>> {
         .map(|line| line.split('#').next().unwrap_or(""));
     let names = names.map(str::trim).filter(|name| !name.is_empty());
     Ok(names.map(str::to_owned).collect())
-}
-
-const fn word(class: RaceClass) -> &'static str {
-    match class {
-        RaceClass::LostUpdate => "lost update",
-        RaceClass::TwoWriters => "two writers",
-        RaceClass::Reader => "read while it is written",
-    }
 }
 
 fn write_text(
