@@ -33,6 +33,7 @@ pub mod machine;
 pub mod machine_file;
 pub mod measure;
 pub mod note;
+mod order_loads;
 pub mod orders;
 pub mod outcome;
 pub mod pack;

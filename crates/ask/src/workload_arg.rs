@@ -10,6 +10,7 @@ use workload::{MachineFiles, RecordedCosts, Workload, rtapp};
 use crate::error::UsageError;
 use crate::kind::WordKind;
 use crate::note::Topic;
+use crate::order_loads::ORDER_LOADS;
 use crate::recording::Wanted;
 use crate::services::Services;
 use crate::{input, machine_file, recording};
@@ -49,8 +50,14 @@ pub static SHIPPED: &[Shipped] =
 /// The file that `argument` names, if it names one, so that no result is written over it.
 #[must_use]
 pub fn file_of(argument: &str) -> Option<&Path> {
-    let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
-    (!is_shipped).then(|| Path::new(argument))
+    let is_file = built_in(argument).is_none();
+    is_file.then(|| Path::new(argument))
+}
+
+/// The workload of this name, listed or not.
+fn built_in(name: &str) -> Option<&'static Shipped> {
+    let mut all = SHIPPED.iter().chain(ORDER_LOADS);
+    all.find(|shipped| shipped.name == name)
 }
 
 /// A workload as somebody wrote it.
@@ -87,8 +94,7 @@ pub(crate) fn find_charged(
     scale: &[(String, i64)],
     costs: impl FnOnce() -> anyhow::Result<Option<RecordedCosts>>,
 ) -> anyhow::Result<Workload> {
-    let is_shipped = SHIPPED.iter().any(|shipped| shipped.name == argument);
-    if !is_shipped && recording::is_recording(services, Path::new(argument)) {
+    if built_in(argument).is_none() && recording::is_recording(services, Path::new(argument)) {
         if !scale.is_empty() {
             let message = format!("{argument} is a recording, which has no parameters to --scale");
             return Err(UsageError::new(message).into());
@@ -110,7 +116,7 @@ pub fn is_shipped(file: &str) -> bool {
     let name = file
         .strip_prefix("workloads/")
         .and_then(|it| it.strip_suffix(".toml"));
-    name.is_some_and(|name| SHIPPED.iter().any(|shipped| shipped.name == name))
+    name.is_some_and(|name| built_in(name).is_some())
 }
 
 impl Written {
@@ -119,7 +125,7 @@ impl Written {
     /// # Errors
     /// When there is no such workload.
     pub fn find(services: &Services<'_>, argument: &str) -> anyhow::Result<Self> {
-        if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == argument) {
+        if let Some(shipped) = built_in(argument) {
             return Ok(Self {
                 file: format!("workloads/{argument}.toml"),
                 text: shipped.text.to_owned(),

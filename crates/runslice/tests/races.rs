@@ -117,9 +117,27 @@ fn a_hunt_for_races_tells_each_variable_once_and_keeps_a_run_that_shows_it() {
     let is_tail = |race: &&Value| race["variable"] == "tail";
     let tail = races.iter().find(is_tail).expect("the race");
     assert_eq!(tail["class"], "lost update");
-    assert!(document["found"].as_array().is_some_and(Vec::is_empty), "no fault");
+    assert!(
+        document["found"].as_array().is_some_and(Vec::is_empty),
+        "no fault"
+    );
     let text = hunt("places-open.bpf.o -o without", 0);
     assert!(!text.contains("racing"), "{text}");
+}
+
+#[test]
+fn loads_for_orders_have_names_and_sound_policies_pass_them() {
+    let folder = Folder::new("loads");
+    for load in ["fork", "affinity", "exit", "hotplug", "enable", "wakeups"] {
+        let line = format!("check fifo --orders -w orders-{load} --duration 200us");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let said = command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &words, 0);
+        assert!(said.0.contains("no fault in all "), "{load}: {}", said.0);
+    }
+    let line = "check places-open.bpf.o --orders -w orders-wakeups --duration 1ms";
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let said = command::said(env!("CARGO_BIN_EXE_runslice"), &folder.0, &words, 3);
+    assert!(said.0.contains("\nlost: "), "{}", said.0);
 }
 
 #[test]

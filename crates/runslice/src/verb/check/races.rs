@@ -40,7 +40,9 @@ pub struct RaceOptions {
     #[arg(long, conflicts_with_all = ["scheduler", "costs", "vm", "here", "races"])]
     pub orders: bool,
 
-    /// Workload for --races and --orders: a built-in name or a TOML file. Default: chat.
+    /// Workload for --races and --orders: a built-in name or a TOML file. For --orders there are
+    /// also orders-fork, orders-affinity, orders-exit, orders-hotplug, orders-enable and
+    /// orders-wakeups. Default: chat.
     #[arg(short, long)]
     workload: Option<String>,
 

@@ -45,7 +45,8 @@ impl HuntedRaces {
         for (case, variable) in found {
             let name = &variable.worst().variable;
             // Trials that were made at the same time may find the same.
-            if self.0.iter().any(|it| it.variable.worst().variable == *name) {
+            let mut known = self.0.iter();
+            if known.any(|it| it.variable.worst().variable == *name) {
                 continue;
             }
             let file = if variable.shown.is_some() {
