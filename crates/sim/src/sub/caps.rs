@@ -162,7 +162,8 @@ impl Machine {
         if before & !now & (ENQ | ENQ_IMMED) != 0 {
             self.turn_out(vm, who, cpu);
         }
-        if bypasses {
+        // Of a CPU that has gone nobody is told: it comes back with the rights it was known by.
+        if bypasses || !self.is_online(cpu) {
             return;
         }
         let told = std::mem::replace(&mut self.sub_mut(who).caps.told[cpu.index()], now);
