@@ -3,7 +3,8 @@
  * A policy that may stand above others and below others. It has a queue for
  * each cid, where a task stays, and gives every CPU that it has no task for to
  * the schedulers below it. It prints what it is told, of tasks those whose
- * names begin with `tv`, with its tag in front.
+ * names begin with `tv`, with their third letter and its tag in front. With ROOT_OF_7_2 nobody may
+ * stand below it.
  */
 #include <cid.h>
 
@@ -53,7 +54,7 @@ static struct scx_cmask *mask;
 
 #define SAY_OF(p, what, word) ({						\
 	if ((p)->comm[0] == 't' && (p)->comm[1] == 'v')				\
-		SAY(what, word);						\
+		bpf_printk("%c S%d " what " %llx", (p)->comm[2], tag, (u64)(word)); \
 })
 
 /* Fills its own mask with these bits. */
@@ -77,7 +78,9 @@ s32 OP_SLEEPABLE(sub_init)
 	for (u32 cid = 0; cid < CPUS && cid < count; cid++)
 		scx_bpf_create_dsq(cid, -1);
 	fill(0);
+#ifndef ROOT_OF_7_2
 	scx_bpf_sub_caps(0, SCX_CAP_ENQ_IMMED, mask);
+#endif
 	SAY("init", ((struct scx_cmask *)in_arena(mask))->bits[0]);
 	return 0;
 }
@@ -88,6 +91,7 @@ void OP_SLEEPABLE(sub_exit, struct scx_exit_info *info)
 	SAY("exit", info->kind);
 }
 
+#ifndef ROOT_OF_7_2
 s32 OP_SLEEPABLE(sub_sub_attach, struct scx_sub_attach_args *args)
 {
 	u64 id = args->ops->sub_cgroup_id;
@@ -130,6 +134,7 @@ void OP(sub_ecaps_updated, s32 cid, u64 before, u64 after)
 	use_arena(arena);
 	SAY("sub_ecaps_updated", (u64)cid << 16 | before << 8 | after);
 }
+#endif
 
 s32 OP(sub_select_cid, struct task_struct *p, s32 prev_cid, u64 wake_flags)
 {
@@ -163,10 +168,13 @@ void OP(sub_dequeue, struct task_struct *p, u64 deq_flags)
 	SAY_OF(p, "dequeue", deq_flags);
 }
 
+#ifndef ROOT_OF_7_2
 /* Gives and takes what was asked for. */
 static __always_inline void change_caps(void)
 {
 	char why[] = "asked for";
+	/* A kernel demands a place for arguments, also where there are none. */
+	unsigned long long none[1] = {};
 
 	if (revokes) {
 		fill(revokes);
@@ -181,13 +189,17 @@ static __always_inline void change_caps(void)
 	}
 	if (kills) {
 		kills = 0;
-		scx_bpf_sub_kill_bstr(below[0], why, NULL, 0);
+		scx_bpf_sub_kill_bstr(below[0], why, none, sizeof(none));
 	}
 }
+#endif
 
 void OP(sub_dispatch, s32 cid, struct task_struct *prev)
 {
 	use_arena(arena);
+#ifdef ROOT_OF_7_2
+	scx_bpf_dsq_move_to_local___v2___new(cid, insert_flags);
+#else
 	change_caps();
 	if (scx_bpf_dsq_move_to_local___v2___new(cid, insert_flags) || !hands_down)
 		return;
@@ -195,6 +207,7 @@ void OP(sub_dispatch, s32 cid, struct task_struct *prev)
 		if (below[at] && scx_bpf_sub_dispatch(below[at]))
 			break;
 	}
+#endif
 }
 
 void OP(sub_runnable, struct task_struct *p, u64 enq_flags)
@@ -297,6 +310,18 @@ void OP(sub_cpuctl_set_weight, struct cgroup *cgrp, u32 weight)
 	SAY("cpuctl_set_weight", weight);
 }
 
+void OP_SLEEPABLE(sub_online, s32 cid)
+{
+	use_arena(arena);
+	SAY("cid_online", cid);
+}
+
+void OP_SLEEPABLE(sub_offline, s32 cid)
+{
+	use_arena(arena);
+	SAY("cid_offline", cid);
+}
+
 CID_POLICY(sub_ops,
 	.select_cid = (void *)sub_select_cid,
 	.enqueue = (void *)sub_enqueue,
@@ -318,10 +343,14 @@ CID_POLICY(sub_ops,
 	.cpuctl_prep_move = (void *)sub_prep_move,
 	.cpuctl_move = (void *)sub_move,
 	.cpuctl_set_weight = (void *)sub_cpuctl_set_weight,
+#ifndef ROOT_OF_7_2
 	.sub_attach = (void *)sub_sub_attach,
 	.sub_detach = (void *)sub_sub_detach,
 	.sub_caps_updated = (void *)sub_caps_updated,
 	.sub_ecaps_updated = (void *)sub_ecaps_updated,
+#endif
+	.cid_online = (void *)sub_online,
+	.cid_offline = (void *)sub_offline,
 	.init = (void *)sub_init,
 	.exit = (void *)sub_exit,
 	.name = "sub");

@@ -62,6 +62,7 @@ mod sound;
 mod staircase;
 mod staircase5;
 mod sub_parts;
+mod sub_traces;
 mod subs;
 mod subs_told;
 mod textbook;

@@ -34,7 +34,7 @@ fn link(name: &str, object: &[u8]) -> Image {
     };
     let target = match name {
         // A callback and a lock that 6.18 has not.
-        "cgroups-idle" | "slab-resilient" | "locks-crossed" => of(Kernel::V7_2),
+        "cgroups-idle" | "slab-resilient" | "locks-crossed" | "sub-7-2" => of(Kernel::V7_2),
         "reoffers" => of(Kernel::V7_1),
         _ if is_cid_form(name) => of(Kernel::V7_3),
         "names-6-12" => of(Kernel::V6_12),
