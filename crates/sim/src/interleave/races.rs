@@ -711,7 +711,7 @@ mod tests {
         let mut races = Races::new(2);
         races.names.insert(WORD, Some("x".to_owned()));
         let none = BTreeSet::new();
-        let mut look = |(cpu, point), call, kind, at| {
+        let mut look = |(cpu, point): (u16, u64), call: u64, kind, at| {
             let access = Access {
                 at,
                 kind,
