@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::{env, fs, thread};
 
-use model::{Event, EventMask, Header, Nanos, Profile, SimTime, Sink};
+use model::{Event, EventKind, EventMask, Header, Interleave, Nanos, Profile, SimTime, Sink};
 use runslice_tests::run::Run;
 use runslice_tests::speed::Case;
 use runslice_tests::usage::memory;
@@ -26,6 +26,9 @@ const RECORDED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/instructions
 
 /// The same for a tick of a machine where all takes time.
 const RECORDED_TICKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/ticks.txt");
+
+/// The same for a switch of runs that do more than others: see `mode`.
+const RECORDED_MODES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/modes.txt");
 
 /// The policies whose switches are counted, and in the shorter of two runs about how many; of hogs
 /// fewer, because slices are longer. To translate the shipped ones takes some seconds.
@@ -116,6 +119,7 @@ fn child() {
             metrics_of(&spec).report().all.runs
         }
         "ticks" => ticks(words[1], number(2) as u16, number(3)),
+        "mode" => mode(words[1], number(2)),
         "trace" => trace(number(1)),
         other => panic!("no task is called {other}"),
     };
@@ -141,18 +145,76 @@ fn ticks(policy: &str, cpus: u16, ms: u64) -> u64 {
 /// longer of two runs.
 fn metrics_of(spec: &RunSpec) -> Metrics {
     let mut metrics = Metrics::new();
+    make(Simulation::new(spec).with_sink(&mut metrics));
+    metrics
+}
+
+fn make(run: Simulation<'_>) {
     let options = sim::Options {
         backend: bpf::Backend::Jit,
         ..sim::Options::default()
     };
-    let summary = Simulation::new(spec)
-        .with_options(options)
-        .with_sink(&mut metrics)
-        .start()
-        .map(|it| it.summary);
+    let summary = run.with_options(options).start().map(|it| it.summary);
     let summary = summary.expect("the run can be made");
     assert!(!summary.exit.kind.is_error(), "{:?}", summary.exit);
-    metrics
+}
+
+/// What runs may be asked to do beside.
+const MODES: [&str; 6] = ["plain", "decisions", "costs", "timed", "stalls", "races"];
+
+/// Hears of events, and counts switches.
+struct Listener {
+    wants: EventMask,
+    switches: u64,
+}
+
+impl Sink for Listener {
+    fn wants(&self) -> EventMask {
+        self.wants.with(EventKind::Switch)
+    }
+
+    fn begin(&mut self, _: &Header) {}
+
+    fn events(&mut self, events: &[Event]) {
+        let switches = events.iter().filter(|it| it.kind == EventKind::Switch);
+        self.switches += switches.count() as u64;
+    }
+
+    fn finish(&mut self, _: SimTime) {}
+}
+
+/// Switches of `mlfq` in a run that does what `name` says; about as many are asked for.
+fn mode(name: &str, switches: u64) -> u64 {
+    let case = Case::sleepers(4, 100);
+    let mut spec = case.spec_under("mlfq", case.time_for(switches));
+    let mut listener = Listener {
+        wants: EventMask::NONE,
+        switches: 0,
+    };
+    match name {
+        "plain" => {}
+        "decisions" => listener.wants = EventMask::ALL.union(EventMask::DECISIONS),
+        "costs" => spec.machine.profile = Profile::DefaultV0,
+        "timed" => {
+            spec.machine.profile = Profile::DefaultV0;
+            spec.machine.interleave = Some(Interleave::Timed);
+        }
+        "stalls" | "races" => {
+            spec.machine.interleave = Some(Interleave::Seeded {
+                seed: 1,
+                every: 500,
+                stall: Nanos::from_micros(20),
+            });
+        }
+        other => panic!("no mode is called {other}"),
+    }
+    let run = Simulation::new(&spec).with_sink(&mut listener);
+    make(if name == "races" {
+        run.looking_for_races()
+    } else {
+        run
+    });
+    listener.switches
 }
 
 /// Writes a trace of so many events to nobody; returns the growth of memory behind the first
@@ -314,6 +376,18 @@ fn a_tick_takes_as_many_instructions_as_recorded() {
         format!("{policy} {cpus}x{}: {count}\n", 8 * cpus)
     });
     compare_with_recorded(&counts.concat(), RECORDED_TICKS);
+}
+
+#[test]
+#[ignore = "takes a minute, valgrind and an optimised build: make test-long"]
+fn a_switch_of_each_mode_takes_as_many_instructions_as_recorded() {
+    must_be_optimised();
+    let counts = MODES.map(|name| {
+        let task = |switches: u64| format!("mode,{name},{switches}");
+        let count = instructions_each(&task(2_000), &task(4_000));
+        format!("{name}: {count}\n")
+    });
+    compare_with_recorded(&counts.concat(), RECORDED_MODES);
 }
 
 /// Compares lines of a name and a count with those that were recorded in `file`.
