@@ -176,6 +176,8 @@ fn placements_of_small_and_big_tasks_cost_what_was_computed() {
     assert_eq!(milliwatts(&[68; 3], &["A55"; 3]), (82, false));
     assert_eq!(milliwatts(&[68; 3], &["X1"; 3]), (91, false));
     assert_eq!(milliwatts(&[540; 2], &["X1"; 2]), (1208, true));
+    // 20 % of an A55 for each X1: 37.4, of which 22.
+    assert_eq!(milliwatts(&[37; 2], &["A55"; 2]), (21, true));
 }
 
 /// O11, of a machine whose table has CPUs alone: tasks gathered on fewer CPUs cost more.
@@ -210,6 +212,10 @@ fn placements_on_boards_with_clusters_cost_what_was_computed() {
         ("hikey960-lisa", &[174], "A53", 134, 114),
         ("hikey960-lisa", &[174; 3], "A53 A53 A53", 365, 342),
         ("hikey960-lisa", &[504; 2], "A73 A73", 1994, 1802),
+        // `EnergyModelWakeMigration`: a task for each big CPU, small and then big.
+        ("juno-r0", &[103; 2], "A53 A53", 96, 29),
+        ("hikey960-lisa", &[107; 4], "A53 A53 A53 A53", 308, 281),
+        ("hikey960-lisa", &[504; 4], "A73 A73 A73 A73", 3809, 3604),
     ] {
         let hardware = Hardware::find(name).expect("it is there");
         for (measure, want) in [(of_board as Measure, board), (of_cpus, cpus)] {
@@ -294,6 +300,34 @@ fn placing_by_energy_comes_to_what_lisa_accepts() {
                 "{name} {sizes:?}: {energy} {least}"
             );
         }
+    }
+}
+
+/// LISA's `EnergyModelWakeMigration`: tasks on the big CPUs, one on each, become small, of 20 % of a
+/// small CPU. All go to small CPUs. Of 5 % more than the least, which LISA accepts, Juno takes 7:
+/// by its clusters both tasks are best on one CPU, and the kernel does not look at clusters.
+#[test]
+fn tasks_that_become_small_leave_the_big_cpus() {
+    for (name, size, tasks, accepted) in [
+        ("juno-r0", 103, 2, false),
+        ("hikey960-lisa", 107, 4, true),
+        ("pixel6", 37, 2, true),
+    ] {
+        let hardware = Hardware::find(name).expect("it is there");
+        let sizes = vec![size; tasks];
+        let (first, on) = eas(&hardware, &sizes);
+        let capacity = |cpu: &usize| hardware.class(*cpu as u16).capacity;
+        assert!(first.iter().all(|cpu| capacity(cpu) == 1024), "{name}");
+        assert!(on.iter().all(|cpu| capacity(cpu) < 470), "{name}: {on:?}");
+        let has_clusters = hardware.classes[0].cluster.is_some();
+        let measure: Measure = if has_clusters { of_board } else { of_cpus };
+        let least = placements(&hardware, &sizes, measure)[0].0;
+        let energy = measure(&hardware, &used(&hardware, &sizes, &on)).expect("it fits");
+        assert_eq!(
+            energy * 100 <= least * 105,
+            accepted,
+            "{name}: {energy} {least}"
+        );
     }
 }
 
