@@ -303,9 +303,9 @@ fn placing_by_energy_comes_to_what_lisa_accepts() {
     }
 }
 
-/// LISA's `EnergyModelWakeMigration`: tasks on the big CPUs, one on each, become small, of 20 % of a
-/// small CPU. All go to small CPUs. Of 5 % more than the least, which LISA accepts, Juno takes 7:
-/// by its clusters both tasks are best on one CPU, and the kernel does not look at clusters.
+/// LISA's `EnergyModelWakeMigration`: tasks on the big CPUs, one on each, become small, of 20 %
+/// of a small CPU. All go to small CPUs. Of 5 % more than the least, which LISA accepts, Juno takes
+/// 7: by its clusters both tasks are best on one CPU, and the kernel does not look at clusters.
 #[test]
 fn tasks_that_become_small_leave_the_big_cpus() {
     for (name, size, tasks, accepted) in [

@@ -2,14 +2,12 @@
 //! are found by name as the files of workloads/, and stand in no list: they are no measure of a
 //! policy.
 
-use crate::workload_arg::Shipped;
-
-/// Two to three CPUs and a few tasks more, which meet within a millisecond: where a CPU is always
-/// idle, nobody waits in a queue.
-pub(crate) const ORDER_LOADS: &[Shipped] = &[
-    Shipped {
-        name: "orders-fork",
-        text: r#"# Three tasks fork all the time, and wait for their children.
+/// Names and texts. Two to three CPUs and a few tasks more, which meet within a millisecond: where
+/// a CPU is always idle, nobody waits in a queue.
+pub(crate) const ORDER_LOADS: &[(&str, &str)] = &[
+    (
+        "orders-fork",
+        r#"# Three tasks fork all the time, and wait for their children.
 [workload]
 name = "orders-fork"
 stop = "duration:2s"
@@ -22,10 +20,10 @@ do = "loop(inf)[ fork(child), run(20us), waitpid(any), sleep(50us) ]"
 count = 0
 do = "run(30us)"
 "#,
-    },
-    Shipped {
-        name: "orders-affinity",
-        text: r#"# The affinity of a task changes while it waits, is dispatched and runs.
+    ),
+    (
+        "orders-affinity",
+        r#"# The affinity of a task changes while it waits, is dispatched and runs.
 [workload]
 name = "orders-affinity"
 stop = "duration:2s"
@@ -39,10 +37,10 @@ do = "loop(inf)[ run(30us), sleep(20us) ]"
 [task.binder]
 do = "loop(inf)[ setaffinity(bound, {0}), run(15us), setaffinity(bound, all), sleep(25us) ]"
 "#,
-    },
-    Shipped {
-        name: "orders-exit",
-        text: r#"# Tasks are woken, wake others and exit.
+    ),
+    (
+        "orders-exit",
+        r#"# Tasks are woken, wake others and exit.
 [workload]
 name = "orders-exit"
 stop = "duration:2s"
@@ -62,10 +60,10 @@ do = "recv(begin), run(20us), send(end)"
 [task.reader]
 do = "loop(inf)[ recv(end), run(20us) ]"
 "#,
-    },
-    Shipped {
-        name: "orders-hotplug",
-        text: r#"# A CPU goes offline and comes back under tasks that sleep and wake.
+    ),
+    (
+        "orders-hotplug",
+        r#"# A CPU goes offline and comes back under tasks that sleep and wake.
 [workload]
 name = "orders-hotplug"
 stop = "duration:2s"
@@ -79,10 +77,10 @@ online = "600us"
 count = 4
 do = "loop(inf)[ run(40us), sleep(30us) ]"
 "#,
-    },
-    Shipped {
-        name: "orders-enable",
-        text: r#"# A task leaves the policy for the real-time class and comes back.
+    ),
+    (
+        "orders-enable",
+        r#"# A task leaves the policy for the real-time class and comes back.
 [workload]
 name = "orders-enable"
 stop = "duration:2s"
@@ -96,10 +94,10 @@ do = "loop(inf)[ run(30us), sleep(20us) ]"
 [task.changer]
 do = "loop(inf)[ setpolicy(changed, fifo:50), run(9us), setpolicy(changed, normal), sleep(30us) ]"
 "#,
-    },
-    Shipped {
-        name: "orders-wakeups",
-        text: r#"# Four tasks wake another one, two of them at about the same time.
+    ),
+    (
+        "orders-wakeups",
+        r#"# Four tasks wake another one, two of them at about the same time.
 [workload]
 name = "orders-wakeups"
 stop = "duration:2s"
@@ -113,23 +111,5 @@ do = "loop(inf)[ run(20us), send(work), sleep(10us) ]"
 [task.woken]
 do = "loop(inf)[ recv(work), run(10us) ]"
 "#,
-    },
+    ),
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::services::tests::FILES;
-    use crate::workload_arg;
-
-    #[test]
-    fn loads_for_orders_are_found_by_name_and_are_small() {
-        for load in ORDER_LOADS {
-            let workload = workload_arg::find(&FILES, load.name, &[]).expect("a load");
-            assert_eq!(workload.name, load.name);
-            assert!(workload.machine.cpus <= 3, "{}", load.name);
-            assert!(workload_arg::file_of(load.name).is_none(), "{}", load.name);
-            assert!(!load.summary().is_empty(), "{}", load.name);
-        }
-    }
-}

@@ -55,8 +55,11 @@ pub fn file_of(argument: &str) -> Option<&Path> {
 }
 
 /// The workload of this name, listed or not.
-fn built_in(name: &str) -> Option<&'static Shipped> {
-    let mut all = SHIPPED.iter().chain(ORDER_LOADS);
+fn built_in(name: &str) -> Option<Shipped> {
+    let orders = ORDER_LOADS
+        .iter()
+        .map(|&(name, text)| Shipped { name, text });
+    let mut all = SHIPPED.iter().copied().chain(orders);
     all.find(|shipped| shipped.name == name)
 }
 
@@ -272,6 +275,20 @@ pub fn parse_scale(text: &str) -> Result<(String, i64), Advised> {
 mod tests {
     use super::*;
     use crate::services::tests::FILES;
+
+    #[test]
+    fn loads_for_orders_are_found_by_name_and_are_small() {
+        for (name, _) in ORDER_LOADS {
+            let workload = find(&FILES, name, &[]).expect("a load");
+            assert_eq!(workload.name, *name);
+            assert!(workload.machine.cpus <= 3, "{name}");
+            assert!(file_of(name).is_none(), "{name}");
+            assert!(
+                !built_in(name).expect("a load").summary().is_empty(),
+                "{name}"
+            );
+        }
+    }
 
     #[test]
     fn a_run_that_lasts_no_time_is_refused() {
